@@ -1,0 +1,39 @@
+create function pgflow.drop_queues(flow_slug text)
+returns void
+language plpgsql
+set search_path to pg_catalog, pg_temp
+as $function$
+declare
+  own record;
+begin
+  for own in
+    select owner.queue_name, owner.physical_created_at, physical.spellings, physical.created_at, physical.has_queue_table
+    from pgflow.queues as owner
+    inner join pgflow.physical_queues(
+      array(select queue.queue_name from pgflow.queues as queue where queue.flow_slug = drop_queues.flow_slug)
+    ) as physical
+      on physical.queue_name = owner.queue_name
+    where owner.flow_slug = drop_queues.flow_slug
+    order by owner.queue_name collate "C"
+  loop
+    if own.created_at <> own.physical_created_at then
+      -- Made again by somebody: what it holds is not ours.
+      raise notice 'Queue "%" was made again outside of flow "%" and is left where it is.', own.queue_name, drop_queues.flow_slug;
+      continue;
+    end if;
+    if own.has_queue_table then
+      perform pgmq.drop_queue(coalesce(own.spellings[1], own.queue_name));
+    end if;
+    -- What PGMQ leaves: the archive of a queue that lost its table, and rows under other spellings.
+    execute format('drop table if exists pgmq.%I', 'a_' || own.queue_name);
+    delete from pgmq.meta as meta
+    where lower(meta.queue_name collate "C") = own.queue_name;
+  end loop;
+
+  delete from pgflow.queues as owner
+  where owner.flow_slug = drop_queues.flow_slug;
+end
+$function$;
+
+comment on function pgflow.drop_queues(text) is
+'Internal: drops the queues that a flow owns, with their archives, under every spelling that PGMQ lists, and gives up their ownership. A queue that somebody made again is left alone, with a NOTICE.';
