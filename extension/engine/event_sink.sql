@@ -1,0 +1,14 @@
+create function pgflow.event_sink()
+returns text
+language sql
+stable
+begin atomic
+  select
+    case
+      when to_regprocedure('realtime.send(jsonb, text, text, boolean)') is not null then 'realtime'
+      when current_setting('pgflow.events', true) = 'notify' then 'notify'
+    end;
+end;
+
+comment on function pgflow.event_sink() is
+'Where events go: realtime (realtime.send exists), notify (the setting pgflow.events is notify), or null: nowhere, and then no event is built at all.';

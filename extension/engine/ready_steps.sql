@@ -1,0 +1,39 @@
+create function pgflow.ready_steps(run_ids uuid[])
+returns table (run_id uuid, step_slug text, step_index int, decision text)
+language sql
+stable
+begin atomic
+  select
+    state.run_id,
+    state.step_slug,
+    step.step_index,
+    case
+      when not (
+        coalesce(condition.input @> step.required_input_pattern, true)
+        and not coalesce(condition.input @> step.forbidden_input_pattern, false)
+      ) then step.when_unmet
+      when state.initial_tasks = 0 then 'complete'
+      else 'start'
+    end as decision
+  from pgflow.runs as run
+  inner join pgflow.step_states as state on state.run_id = run.run_id
+  inner join pgflow.steps as step
+    on step.flow_slug = state.flow_slug
+    and step.step_slug = state.step_slug
+  cross join lateral (
+    -- Gathered only where a pattern asks for it: most steps have none, and outputs can be large.
+    select
+      case
+        when step.required_input_pattern is null and step.forbidden_input_pattern is null then null
+        when step.deps_count = 0 then run.input
+        else pgflow.dependency_outputs(state.run_id, state.flow_slug, state.step_slug)
+      end as input
+  ) as condition
+  where run.run_id = any(run_ids)
+    and run.status = 'started'
+    and state.status = 'created'
+    and state.remaining_deps = 0;
+end;
+
+comment on function pgflow.ready_steps(uuid[]) is
+'Internal: every step of these runs that waits for nothing any more, and what is to become of it: start, complete (an empty map), or what its whenUnmet says when its condition is not met (skip, skip-cascade, fail).';
