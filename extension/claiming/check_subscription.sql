@@ -1,0 +1,42 @@
+create function pgflow.check_subscription(worker_id uuid)
+returns pgflow.workers
+language plpgsql
+stable
+set search_path to pg_catalog, pg_temp
+as $function$
+declare
+  worker pgflow.workers;
+  standing record;
+begin
+  select candidate.*
+  into worker
+  from pgflow.workers as candidate
+  where candidate.worker_id = check_subscription.worker_id;
+
+  select found_standing.errcode, found_standing.reason
+  into standing
+  from pgflow.worker_standing(check_subscription.worker_id) as found_standing;
+
+  if found then
+    raise exception using
+      errcode = standing.errcode,
+      message = format('Worker %s can''t claim tasks: %s', check_subscription.worker_id, standing.reason),
+      detail = format(
+        'Its subscription is queue "%s", flow "%s", step "%s", generation %s; its function is "%s".',
+        worker.queue_name, worker.flow_slug, worker.step_slug, worker.generation, worker.function_name
+      ),
+      hint = case standing.errcode
+        when 'PF012' then format(
+          'Find out why, then run select pgflow.enable_worker_function(%L) and start the worker again.', worker.function_name
+        )
+        when 'PF010' then 'Register the worker with select pgflow.register_worker(...) before it polls.'
+        else 'Stop this worker. A new one compiles the flow and registers under a new id.'
+      end;
+  end if;
+
+  return worker;
+end
+$function$;
+
+comment on function pgflow.check_subscription(uuid) is
+'Internal: the row of a worker that may claim. Raises PF010 (it never registered), PF012 (its function is disabled) or PF013 (unknown, stopped, told to stop, or of an older generation).';

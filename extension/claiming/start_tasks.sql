@@ -1,0 +1,68 @@
+create function pgflow.start_tasks(flow_slug text, msg_ids bigint[], worker_id uuid)
+returns setof pgflow.step_task_record
+language plpgsql
+set search_path to pg_catalog, pg_temp
+as $function$
+declare
+  flow pgflow.flows;
+  queue text := lower(start_tasks.flow_slug collate "C");
+  locked bigint[];
+begin
+  -- Gives way to a recompilation, as every claim does.
+  select candidate.*
+  into flow
+  from pgflow.flows as candidate
+  where candidate.flow_slug = start_tasks.flow_slug
+  for key share skip locked;
+
+  if flow.queue_mode = 'step' then
+    raise exception using
+      errcode = 'PF010',
+      message = format('start_tasks() can''t claim for flow "%s": every step of it has a queue of its own.', flow.flow_slug),
+      detail = format('Its queue mode is "step"; %s messages were passed, none was changed.', coalesce(cardinality(msg_ids), 0)),
+      hint = 'Register a worker for one step with register_worker() and use poll_tasks() or claim_tasks().';
+  end if;
+
+  perform
+  from pgflow.workers as worker
+  where worker.worker_id = start_tasks.worker_id
+    and worker.stop_reason is null
+  for share;
+
+  if not found or flow.flow_slug is null then
+    return;
+  end if;
+
+  locked := array(
+    select task.message_id
+    from pgflow.step_tasks as task
+    where task.queue_name = queue
+      and task.message_id = any(msg_ids)
+    order by task.message_id
+    for no key update skip locked
+  );
+
+  return query
+  select
+    attempt.flow_slug,
+    attempt.run_id,
+    attempt.step_slug,
+    attempt.input,
+    attempt.msg_id,
+    attempt.task_index,
+    attempt.flow_input
+  from pgflow.begin_attempts(
+    queue,
+    array(
+      select message.msg_id
+      from pgflow.classify_messages(queue, start_tasks.flow_slug, null, locked) as message
+      where message.class = 'claimable'
+    ),
+    start_tasks.worker_id,
+    0
+  ) as attempt;
+end
+$function$;
+
+comment on function pgflow.start_tasks(text, bigint[], uuid) is
+'Claims the tasks of messages that the caller has read from a flow-mode flow''s queue, and returns them with their input. Ids that are not queued tasks of a started step are ignored; a worker that has no row, or was told to stop, gets no rows. Raises PF010 for a step-mode flow. As in pgflow 0.14.';
