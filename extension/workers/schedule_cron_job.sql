@@ -1,0 +1,25 @@
+create function pgflow.schedule_cron_job(job_name text, cron_schedule text, command text)
+returns bigint
+language plpgsql
+set search_path to pg_catalog, pg_temp
+as $function$
+declare
+  job_id bigint;
+begin
+  if to_regclass('cron.job') is null then
+    raise exception using
+      errcode = 'PF019',
+      message = format('Job "%s" can''t be scheduled: pg_cron is not installed in this database.', job_name),
+      detail = format('Wanted: %s, on the schedule "%s".', command, coalesce(cron_schedule, 'null')),
+      hint = format('Run create extension pg_cron, or let a scheduler of your own run this statement as often: %s', command);
+  end if;
+
+  execute 'select cron.unschedule(job.jobid) from cron.job as job where job.jobname = $1' using job_name;
+  execute 'select cron.schedule($1, $2, $3)' into job_id using job_name, cron_schedule, command;
+
+  return job_id;
+end
+$function$;
+
+comment on function pgflow.schedule_cron_job(text, text, text) is
+'Internal: makes a pg_cron job, in place of any of that name that the caller can see, and returns its id. Raises PF019 without pg_cron, saying what to schedule instead.';
