@@ -2,6 +2,12 @@ create function pgflow.candidate_messages(queue_name text, max_messages int)
 returns bigint[]
 language plpgsql
 set search_path to pg_catalog, pg_temp
+set plan_cache_mode to force_generic_plan
+set enable_seqscan to off
+set enable_hashjoin to off
+set enable_mergejoin to off
+set enable_material to off
+set jit to off
 as $function$
 declare
   seen_at timestamptz := clock_timestamp();
@@ -20,9 +26,14 @@ begin
           order by message.vt, message.msg_id
           limit $3
         ) as head
-        left join pgflow.step_tasks as task
-          on task.queue_name = $2
-          and task.message_id = head.msg_id
+        -- Each id names at most one task. Saying so keeps the planner from reading all tasks of the queue instead.
+        left join lateral (
+          select found.status
+          from pgflow.step_tasks as found
+          where found.queue_name = $2
+            and found.message_id = head.msg_id
+          limit 1
+        ) as task on true
       $sql$,
       'q_' || candidate_messages.queue_name
     )
@@ -43,21 +54,30 @@ begin
     return head;
   end if;
 
-  -- Locking the tasks here lets several workers of one queue pass each other instead of picking the same head.
+  -- Locking the tasks here lets several workers of one queue pass each other instead of picking the same head. The
+  -- inner limit bounds what one look can cost while others hold the head; the outer one stops locking at enough.
   execute format(
     $sql$
       select array_agg(candidate.msg_id order by candidate.msg_id)
       from (
-        select message.msg_id
-        from pgmq.%I as message
-        inner join pgflow.step_tasks as task
-          on task.queue_name = $2
-          and task.message_id = message.msg_id
-        where message.vt <= $1
-          and task.status = 'queued'
-        order by message.vt, message.msg_id
+        select head.msg_id
+        from (
+          select message.msg_id
+          from pgmq.%I as message
+          where message.vt <= $1
+          order by message.vt, message.msg_id
+          limit 8::bigint * $3
+        ) as head
+        cross join lateral (
+          select found.task_index
+          from pgflow.step_tasks as found
+          where found.queue_name = $2
+            and found.message_id = head.msg_id
+            and found.status = 'queued'
+          limit 1
+          for no key update skip locked
+        ) as task
         limit $3
-        for no key update of task skip locked
       ) as candidate
     $sql$,
     'q_' || candidate_messages.queue_name

@@ -2,6 +2,12 @@ create function pgflow.claim_batch(worker pgflow.workers, msg_ids bigint[], read
 returns setof pgflow.claim_outcome
 language plpgsql
 set search_path to pg_catalog, pg_temp
+set plan_cache_mode to force_generic_plan
+set enable_seqscan to off
+set enable_hashjoin to off
+set enable_mergejoin to off
+set enable_material to off
+set jit to off
 as $function$
 declare
   ids bigint[];

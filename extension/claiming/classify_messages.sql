@@ -49,9 +49,14 @@ begin
         group by passed.msg_id
       ) as asked
       left join pgmq.%I as message on message.msg_id = asked.msg_id
-      left join pgflow.step_tasks as task
-        on task.queue_name = $2
-        and task.message_id = asked.msg_id
+      -- Each id names at most one task. Saying so keeps the planner from reading all tasks of the queue instead.
+      left join lateral (
+        select found.*
+        from pgflow.step_tasks as found
+        where found.queue_name = $2
+          and found.message_id = asked.msg_id
+        limit 1
+      ) as task on true
       left join pgflow.step_states as state
         on state.run_id = task.run_id
         and state.step_slug = task.step_slug

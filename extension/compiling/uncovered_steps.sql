@@ -5,15 +5,14 @@ stable
 set search_path to pg_catalog, pg_temp
 as $function$
   select coalesce(array_agg(step.step_slug order by step.step_index), '{}')
-  from pgflow.flows as flow
-  inner join pgflow.steps as step
-    on step.flow_slug = flow.flow_slug
-  where flow.flow_slug = uncovered_steps.flow_slug
+  from pgflow.steps as step
+  where step.flow_slug = uncovered_steps.flow_slug
     and not exists (
       select
-      from pgflow.workers as worker
-      where pgflow.worker_serves(worker, flow, step)
-        and pgflow.worker_is_live(worker)
+      from pgflow.queue_workers as worker
+      where worker.queue_name = step.queue_name
+        and worker.flow_slug = step.flow_slug
+        and worker.is_serving
     );
 $function$;
 

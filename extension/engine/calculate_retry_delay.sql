@@ -2,6 +2,7 @@ create function pgflow.calculate_retry_delay(base_delay numeric, attempts_count 
 returns int
 language sql
 immutable
+strict
 parallel safe
 begin atomic
   -- The exponent is capped so that the power stays computable, the result so that it fits: a year is for ever.

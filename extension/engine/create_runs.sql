@@ -2,6 +2,12 @@ create function pgflow.create_runs(flow_slug text, inputs jsonb[], run_ids uuid[
 returns void
 language plpgsql
 set search_path to pg_catalog, pg_temp
+set plan_cache_mode to force_generic_plan
+set enable_seqscan to off
+set enable_hashjoin to off
+set enable_mergejoin to off
+set enable_material to off
+set jit to off
 as $function$
 declare
   root_maps boolean;

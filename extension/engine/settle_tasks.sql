@@ -2,6 +2,12 @@ create function pgflow.settle_tasks(results pgflow.task_result[])
 returns table (run_id uuid, step_slug text, task_index int, status text)
 language plpgsql
 set search_path to pg_catalog, pg_temp
+set plan_cache_mode to force_generic_plan
+set enable_seqscan to off
+set enable_hashjoin to off
+set enable_mergejoin to off
+set enable_material to off
+set jit to off
 as $function$
 declare
   verdicts pgflow.task_verdict[];

@@ -5,7 +5,9 @@ set search_path to pg_catalog, pg_temp
 as $function$
 declare
   started_runs uuid[];
+  started_flows text[];
   started_steps text[];
+  task_counts int[];
   batch record;
 begin
   with started as (
@@ -18,10 +20,14 @@ begin
     where state.run_id = ready.run_id
       and state.step_slug = ready.step_slug
       and ready.decision = 'start'
-    returning state.run_id, state.step_slug
+    returning state.run_id, state.flow_slug, state.step_slug, state.initial_tasks
   )
-  select array_agg(started.run_id), array_agg(started.step_slug)
-  into started_runs, started_steps
+  select
+    array_agg(started.run_id),
+    array_agg(started.flow_slug),
+    array_agg(started.step_slug),
+    array_agg(started.initial_tasks)
+  into started_runs, started_flows, started_steps, task_counts
   from started;
 
   if started_runs is null then
@@ -32,28 +38,30 @@ begin
     select
       step.queue_name,
       queue_table.oid as queue_table,
+      step.flow_slug,
       array_agg(started.run_id order by started.run_id, step.step_index) as run_ids,
       array_agg(started.step_slug order by started.run_id, step.step_index) as step_slugs,
-      min(step.flow_slug) as flow_slug
-    from unnest(started_runs, started_steps) as started (run_id, step_slug)
-    inner join pgflow.step_states as state
-      on state.run_id = started.run_id
-      and state.step_slug = started.step_slug
-    inner join pgflow.steps as step
-      on step.flow_slug = state.flow_slug
-      and step.step_slug = state.step_slug
+      array_agg(started.task_count order by started.run_id, step.step_index) as task_counts,
+      array_agg(step.start_delay order by started.run_id, step.step_index) as start_delays
+    from unnest(started_runs, started_flows, started_steps, task_counts)
+      as started (run_id, flow_slug, step_slug, task_count)
+    inner join pgflow.step_options as step
+      on step.flow_slug = started.flow_slug
+      and step.step_slug = started.step_slug
     left join pg_class as queue_table
       on queue_table.relname = 'q_' || step.queue_name
       and queue_table.relnamespace = 'pgmq'::regnamespace
-    group by step.queue_name, queue_table.oid
+    group by step.queue_name, queue_table.oid, step.flow_slug
     order by step.queue_name collate "C"
   loop
     if batch.queue_table is null then
       raise exception using
         errcode = 'PF007',
         message = format('Queue "%s" of flow "%s" is gone from PGMQ.', batch.queue_name, batch.flow_slug),
-        detail = format('Steps that were to start on it: %s.', array_to_string(batch.step_slugs, ', ')),
-        hint = 'Nothing was changed. Make the queue again with pgmq.create, or compile the flow under a new slug.';
+        detail = format(
+          'Steps that were to start on it: %s. Nothing was changed.', array_to_string(batch.step_slugs[1:10], ', ')
+        ),
+        hint = format('Make it again with select * from pgflow.repair_queues(%L).', batch.flow_slug);
     end if;
 
     -- The message carries all that names its task, so the ids come back with the rows they belong to,
@@ -63,38 +71,34 @@ begin
         with sent as (
           insert into pgmq.%I (vt, message)
           select
-            clock_timestamp() + make_interval(secs => step.start_delay),
+            clock_timestamp() + make_interval(secs => started.start_delay),
             jsonb_build_object(
-              'flow_slug', state.flow_slug,
-              'run_id', state.run_id,
-              'step_slug', state.step_slug,
+              'flow_slug', $5,
+              'run_id', started.run_id,
+              'step_slug', started.step_slug,
               'task_index', task.task_index
             )
-          from unnest($1, $2) with ordinality as started (run_id, step_slug, position)
-          inner join pgflow.step_states as state
-            on state.run_id = started.run_id
-            and state.step_slug = started.step_slug
-          inner join pgflow.step_options as step
-            on step.flow_slug = state.flow_slug
-            and step.step_slug = state.step_slug
-          cross join lateral generate_series(0, state.initial_tasks - 1) as task (task_index)
+          from unnest($1, $2, $3, $4) with ordinality
+            as started (run_id, step_slug, task_count, start_delay, position)
+          cross join lateral generate_series(0, started.task_count - 1) as task (task_index)
           order by started.position, task.task_index
           returning msg_id, message
         )
         insert into pgflow.step_tasks (flow_slug, run_id, step_slug, task_index, message_id, queue_name, queued_at)
         select
-          sent.message ->> 'flow_slug',
+          $5,
           (sent.message ->> 'run_id')::uuid,
           sent.message ->> 'step_slug',
           (sent.message ->> 'task_index')::int,
           sent.msg_id,
-          $3,
+          $6,
           clock_timestamp()
         from sent
       $sql$,
       'q_' || batch.queue_name
     )
-    using batch.run_ids, batch.step_slugs, batch.queue_name;
+    using
+      batch.run_ids, batch.step_slugs, batch.task_counts, batch.start_delays, batch.flow_slug, batch.queue_name;
   end loop;
 
   perform pgflow.emit_step_events(started_runs, started_steps);

@@ -28,12 +28,15 @@ begin
     select
       replace(found_fault.kind, ' ', '_'),
       case
-        when found_fault.run_id is null then format('message %s on queue "%s"', found_fault.msg_id, found_fault.queue_name)
+        when found_fault.run_id is null
+          then format('message %s on queue "%s"', found_fault.msg_id, found_fault.queue_name)
         else format('task %s of step "%s" of run %s', found_fault.task_index, found_fault.step_slug, found_fault.run_id)
       end,
       case
         when found_fault.run_id is null then 'no active task belongs to this message'
-        else format('its message %s is not on queue "%s"', coalesce(found_fault.msg_id::text, '(none)'), found_fault.queue_name)
+        else format(
+          'its message %s is not on queue "%s"', coalesce(found_fault.msg_id::text, '(none)'), found_fault.queue_name
+        )
       end
     from pgflow.message_faults(check_integrity.flow_slug) as found_fault
   )

@@ -31,11 +31,15 @@ left join (
 
 comment on view pgflow.queue_coverage is
 'One row a step: who serves its queue, and what waits there. In flow mode the steps of a flow share one queue, and each of their rows shows the figures of that queue.';
-comment on column pgflow.queue_coverage.live_workers is 'Workers of exactly this subscription that are live and may claim.';
-comment on column pgflow.queue_coverage.last_heartbeat_at is 'When any worker of the queue, live or not, was last heard of; null: never.';
+comment on column pgflow.queue_coverage.live_workers is
+'Workers of exactly this subscription that are live and may claim.';
+comment on column pgflow.queue_coverage.last_heartbeat_at is
+'When any worker of the queue, live or not, was last heard of; null: never.';
 comment on column pgflow.queue_coverage.messages_total is 'Null: the queue''s table is gone.';
 comment on column pgflow.queue_coverage.messages_visible is 'Could be claimed now.';
 comment on column pgflow.queue_coverage.messages_in_flight is 'Hidden, and their task is started.';
-comment on column pgflow.queue_coverage.messages_delayed is 'Hidden for another reason: a start delay, a retry, a read without a claim.';
-comment on column pgflow.queue_coverage.oldest_message_age is 'Since the oldest message was sent; null: the queue is empty.';
+comment on column pgflow.queue_coverage.messages_delayed is
+'Hidden for another reason: a start delay, a retry, a read without a claim.';
+comment on column pgflow.queue_coverage.oldest_message_age is
+'Since the oldest message was sent; null: the queue is empty.';
 comment on column pgflow.queue_coverage.is_covered is 'Whether there is a live worker.';

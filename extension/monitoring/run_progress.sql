@@ -29,7 +29,8 @@ cross join lateral (
     count(*) filter (where state.status = 'skipped') as steps_skipped,
     count(*) filter (where state.status = 'failed') as steps_failed,
     case
-      when run.status = 'started' then array_agg(state.step_slug order by state.step_slug collate "C") filter (where state.status = 'started')
+      when run.status = 'started'
+        then array_agg(state.step_slug order by state.started_at) filter (where state.status = 'started')
     end as waits_for
   from pgflow.step_states as state
   where state.run_id = run.run_id
@@ -50,6 +51,8 @@ comment on view pgflow.run_progress is 'One row a run: how far it has come.';
 comment on column pgflow.run_progress.ended_at is 'Null while the run goes on.';
 comment on column pgflow.run_progress.duration is 'Until it ended, or until now.';
 comment on column pgflow.run_progress.steps_waiting is 'Steps that wait for a dependency.';
-comment on column pgflow.run_progress.tasks_total is 'Tasks that exist so far; steps that have not started have none yet.';
+comment on column pgflow.run_progress.tasks_total is
+'Tasks that exist so far; steps that have not started have none yet.';
 comment on column pgflow.run_progress.tasks_retried is 'Tasks that were started more than once.';
-comment on column pgflow.run_progress.waits_for is 'The steps whose tasks the run waits for; null when it has ended.';
+comment on column pgflow.run_progress.waits_for is
+'The steps whose tasks the run waits for, in the order in which they started; null when it has ended.';

@@ -43,6 +43,7 @@ comment on view pgflow.step_throughput is
 comment on column pgflow.step_throughput.started is 'Tasks that were claimed at least once.';
 comment on column pgflow.step_throughput.retried is 'Attempts beyond the first of each task.';
 comment on column pgflow.step_throughput.skipped is 'Runs in which the step was skipped.';
-comment on column pgflow.step_throughput.p50_duration is 'Median time from claim to completion of the attempt that completed.';
+comment on column pgflow.step_throughput.p50_duration is
+'Median time from claim to completion of the attempt that completed.';
 comment on column pgflow.step_throughput.p50_wait is
 'Median time between queueing and claim, a start delay included, of tasks that were claimed once: later attempts wait for their retry.';

@@ -7,7 +7,11 @@ as $function$
   select
     'time_of_status',
     item.subject,
-    format('its status is %s; times are set for: %s', item.status, coalesce(nullif(concat_ws(', ', variadic item.set_for), ''), 'nothing'))
+    format(
+      'its status is %s; times are set for: %s',
+      item.status,
+      coalesce(nullif(array_to_string(item.set_for, ', '), ''), 'nothing')
+    )
   from (
     select
       format('run %s', run.run_id) as subject,
@@ -84,10 +88,13 @@ as $function$
       times.later_at
     from pgflow.step_states as state
     cross join lateral (
+      select coalesce(state.completed_at, state.failed_at, state.skipped_at) as at
+    ) as ended
+    cross join lateral (
       values
       ('creation', state.created_at, 'start', state.started_at),
-      ('creation', state.created_at, 'end', coalesce(state.completed_at, state.failed_at, state.skipped_at)),
-      ('start', state.started_at, 'end', coalesce(state.completed_at, state.failed_at, state.skipped_at))
+      ('creation', state.created_at, 'end', ended.at),
+      ('start', state.started_at, 'end', ended.at)
     ) as times (earlier, earlier_at, later, later_at)
     where only_flow is null or state.flow_slug = only_flow
     union all
@@ -99,10 +106,13 @@ as $function$
       times.later_at
     from pgflow.step_tasks as task
     cross join lateral (
+      select coalesce(task.completed_at, task.failed_at, task.skipped_at, task.cancelled_at) as at
+    ) as ended
+    cross join lateral (
       values
       ('queueing', task.queued_at, 'start', task.started_at),
-      ('queueing', task.queued_at, 'end', coalesce(task.completed_at, task.failed_at, task.skipped_at, task.cancelled_at)),
-      ('start', task.started_at, 'end', coalesce(task.completed_at, task.failed_at, task.skipped_at, task.cancelled_at))
+      ('queueing', task.queued_at, 'end', ended.at),
+      ('start', task.started_at, 'end', ended.at)
     ) as times (earlier, earlier_at, later, later_at)
     where only_flow is null or task.flow_slug = only_flow
   ) as item

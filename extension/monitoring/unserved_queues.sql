@@ -28,4 +28,5 @@ where depth.messages_total > 0
 comment on view pgflow.unserved_queues is
 'Owned queues on which work waits and that no live worker serves: what coverage_gaps() returns.';
 comment on column pgflow.unserved_queues.step_slug is 'Null: every step of a flow-mode flow.';
-comment on column pgflow.unserved_queues.last_heartbeat_at is 'When any worker of the queue was last heard of; null: never.';
+comment on column pgflow.unserved_queues.last_heartbeat_at is
+'When any worker of the queue was last heard of; null: never.';

@@ -13,7 +13,8 @@ begin
       queue_table.relname as table_name,
       array_agg(distinct message.msg_id) as msg_ids
     from unnest(messages) as message
-    -- The message of an ended task should be in the archive; one that is still on the queue would be left without a task.
+    -- Ended tasks have their messages in the archive. One that is still on the queue, for whatever reason, must go too:
+    -- without its task it would be unsupported work.
     cross join lateral (
       values
       (1, 'q_' || message.queue_name),

@@ -228,7 +228,6 @@ create table pgflow.step_states (
   failed_at timestamptz,
   skipped_at timestamptz,
   primary key (run_id, step_slug),
-  foreign key (flow_slug, step_slug) references pgflow.steps (flow_slug, step_slug),
   constraint status_is_valid check (status in ('created', 'started', 'completed', 'failed', 'skipped')),
   constraint remaining_tasks_is_nonnegative check (remaining_tasks >= 0),
   constraint initial_tasks_is_nonnegative check (initial_tasks >= 0),
@@ -240,8 +239,6 @@ create table pgflow.step_states (
     skip_reason in ('condition_unmet', 'handler_failed', 'dependency_skipped')
   )
 ) with (fillfactor = 80);
-
-create index step_states_of_flow on pgflow.step_states (flow_slug, step_slug);
 
 select pg_catalog.pg_extension_config_dump('pgflow.step_states', '');
 
@@ -378,26 +375,109 @@ comment on type pgflow.claim_outcome is
 
 create view pgflow.error_codes (sqlstate, condition, meaning) as
 values
-('PF001', 'flow slug fits no step queue', 'Even the shortest step queue of the flow, its slug with "__0", is longer than PGMQ allows.'),
-('PF002', 'one step''s names both too long', 'Neither the readable queue name of a step nor the one with its index fits into what PGMQ allows.'),
-('PF003', 'two steps, one name', 'Two steps of a flow, or their queues, have names that are equal but for case.'),
-('PF004', 'queue exists, owned by nobody', 'PGMQ has a queue, or tables left over from one, under a name that the flow needs, and no flow owns it.'),
-('PF005', 'queue owned by another', 'Another flow or step owns a queue that the flow needs.'),
-('PF006', 'a flow without steps can''t have step queues', 'Step mode needs at least one step.'),
-('PF007', 'mode, route or witness mismatch', 'The queue mode, the routes or the physical queues are not what they were when the flow was compiled, or not what the caller expects.'),
-('PF008', 'bad shape or slug', 'The shape of a flow can''t be read, or a slug in it breaks the rules.'),
-('PF009', 'step-mode flow can''t be changed step by step', 'Routes are only known for a complete shape, so a step-mode flow is compiled as a whole.'),
-('PF010', 'wrong subscription', 'The queue, flow and step of a call are not the ones with which the worker registered, or the flow has the other queue mode.'),
-('PF011', 'unsupported work', 'A warning: a batch held messages that belong to no task of the subscription. Nothing was claimed and the worker function was disabled.'),
-('PF012', 'worker function disabled', 'pgflow or an operator disabled the function, so its workers may neither register nor claim.'),
-('PF013', 'worker may not go on', 'The worker is stopped, unknown or of an older generation of its flow; or its flow is gone.'),
-('PF014', 'step selection missing, unknown or not allowed', 'A step-mode flow needs a step of its own to be selected; a flow-mode flow takes none.'),
-('PF015', 'flow-mode slug too long for its queue', 'The slug is a valid one, but the flow''s queue takes its name from it and PGMQ allows fewer characters.'),
-('PF016', 'not granted', 'The calling role lacks a grant for what it asked for.'),
-('PF017', 'lock table full', 'Making queues takes many locks, and the server ran out of room for them.'),
-('PF018', 'unknown flow, run, step or task', 'Something was named that is not there; slugs are case-sensitive.'),
-('PF019', 'bad argument or input', 'An argument is missing, of the wrong kind or out of range, or a run''s input is not what its flow needs.'),
-('PF020', 'pgflow schema is occupied', 'The extension can''t be created here: objects of others are in its schema, or PGMQ is too old.');
+(
+  'PF001',
+  'flow slug fits no step queue',
+  'Even the shortest step queue of the flow, its slug with "__0", is longer than PGMQ allows.'
+),
+(
+  'PF002',
+  'one step''s names both too long',
+  'Neither the readable queue name of a step nor the one with its index fits into what PGMQ allows.'
+),
+(
+  'PF003',
+  'two steps, one name',
+  'Two steps of a flow, or their queues, have names that are equal but for case.'
+),
+(
+  'PF004',
+  'queue exists, owned by nobody',
+  'PGMQ has a queue, or tables left over from one, under a name that the flow needs, and no flow owns it.'
+),
+(
+  'PF005',
+  'queue owned by another',
+  'Another flow or step owns a queue that the flow needs.'
+),
+(
+  'PF006',
+  'a flow without steps can''t have step queues',
+  'Step mode needs at least one step.'
+),
+(
+  'PF007',
+  'mode, route or witness mismatch',
+  'The queue mode, the routes or the physical queues are not what they were when the flow was compiled, or not '
+  'what the caller expects.'
+),
+(
+  'PF008',
+  'bad shape or slug',
+  'The shape of a flow can''t be read, or a slug in it breaks the rules.'
+),
+(
+  'PF009',
+  'step-mode flow can''t be changed step by step',
+  'Routes are only known for a complete shape, so a step-mode flow is compiled as a whole.'
+),
+(
+  'PF010',
+  'wrong subscription',
+  'The queue, flow and step of a call are not the ones with which the worker registered, or the flow has the '
+  'other queue mode.'
+),
+(
+  'PF011',
+  'unsupported work',
+  'A warning: a batch held messages that belong to no task of the subscription. Nothing was claimed and the '
+  'worker function was disabled.'
+),
+(
+  'PF012',
+  'worker function disabled',
+  'pgflow or an operator disabled the function, so its workers may neither register nor claim.'
+),
+(
+  'PF013',
+  'worker may not go on',
+  'The worker is stopped, unknown or of an older generation of its flow; or its flow is gone.'
+),
+(
+  'PF014',
+  'step selection missing, unknown or not allowed',
+  'A step-mode flow needs a step of its own to be selected; a flow-mode flow takes none.'
+),
+(
+  'PF015',
+  'flow-mode slug too long for its queue',
+  'The slug is a valid one, but the flow''s queue takes its name from it and PGMQ allows fewer characters.'
+),
+(
+  'PF016',
+  'not granted',
+  'The calling role lacks a grant for what it asked for.'
+),
+(
+  'PF017',
+  'lock table full',
+  'Making queues takes many locks, and the server ran out of room for them.'
+),
+(
+  'PF018',
+  'unknown flow, run, step or task',
+  'Something was named that is not there; slugs are case-sensitive.'
+),
+(
+  'PF019',
+  'bad argument or input',
+  'An argument is missing, of the wrong kind or out of range, or a run''s input is not what its flow needs.'
+),
+(
+  'PF020',
+  'pgflow schema is occupied',
+  'The extension can''t be created here: objects of others are in its schema, or PGMQ is too old.'
+);
 
 comment on view pgflow.error_codes is
 'Every SQLSTATE that this extension raises itself. MESSAGE names the thing, DETAIL has the figures, HINT says what to do.';
@@ -631,7 +711,13 @@ declare
   own record;
 begin
   for own in
-    select owner.queue_name, owner.physical_created_at, physical.spellings, physical.created_at, physical.has_queue_table
+    select
+      owner.queue_name,
+      owner.physical_created_at,
+      physical.spellings,
+      physical.created_at,
+      physical.has_queue_table,
+      physical.has_archive_table
     from pgflow.queues as owner
     inner join pgflow.physical_queues(
       array(select queue.queue_name from pgflow.queues as queue where queue.flow_slug = drop_queues.flow_slug)
@@ -645,11 +731,15 @@ begin
       raise notice 'Queue "%" was made again outside of flow "%" and is left where it is.', own.queue_name, drop_queues.flow_slug;
       continue;
     end if;
+
     if own.has_queue_table then
       perform pgmq.drop_queue(coalesce(own.spellings[1], own.queue_name));
     end if;
     -- What PGMQ leaves: the archive of a queue that lost its table, and rows under other spellings.
-    execute format('drop table if exists pgmq.%I', 'a_' || own.queue_name);
+    if own.has_archive_table and not own.has_queue_table then
+      execute format('drop table pgmq.%I', 'a_' || own.queue_name);
+    end if;
+
     delete from pgmq.meta as meta
     where lower(meta.queue_name collate "C") = own.queue_name;
   end loop;
@@ -912,6 +1002,7 @@ returns table (
   created_at timestamptz,
   has_queue_table boolean,
   has_archive_table boolean,
+  relations text[],
   is_taken boolean
 )
 language sql
@@ -933,29 +1024,38 @@ as $function$
     inner join pgmq.meta as meta
       on lower(meta.queue_name collate "C") = wanted.queue_name
     group by wanted.queue_name
+  ),
+  there as (
+    select
+      wanted.queue_name,
+      array_agg(class.relname::text order by class.relname) as relations,
+      bool_or(class.relname = 'q_' || wanted.queue_name and class.relkind in ('r', 'p')) as has_queue_table,
+      bool_or(class.relname = 'a_' || wanted.queue_name and class.relkind in ('r', 'p')) as has_archive_table
+    from wanted
+    cross join lateral unnest(pgflow.queue_relations(wanted.queue_name)) as relation (name)
+    inner join pg_class as class
+      on class.relnamespace = 'pgmq'::regnamespace
+      and class.relname = relation.name
+    group by wanted.queue_name
   )
   select
     wanted.queue_name,
     coalesce(listed.spellings, '{}'),
     listed.created_at,
-    coalesce(queue_relation.relkind in ('r', 'p'), false),
-    coalesce(archive_relation.relkind in ('r', 'p'), false),
-    -- An index or a view of that name keeps PGMQ from making its table just as well.
-    coalesce(listed.queue_name, queue_relation.relname, archive_relation.relname) is not null
+    coalesce(there.has_queue_table, false),
+    coalesce(there.has_archive_table, false),
+    coalesce(there.relations, '{}'),
+    coalesce(listed.queue_name, there.queue_name) is not null
   from wanted
   left join listed
     on listed.queue_name = wanted.queue_name
-  left join pg_class as queue_relation
-    on queue_relation.relnamespace = 'pgmq'::regnamespace
-    and queue_relation.relname = 'q_' || wanted.queue_name
-  left join pg_class as archive_relation
-    on archive_relation.relnamespace = 'pgmq'::regnamespace
-    and archive_relation.relname = 'a_' || wanted.queue_name
+  left join there
+    on there.queue_name = wanted.queue_name
   order by wanted.queue_name collate "C";
 $function$;
 
 comment on function pgflow.physical_queues(text[]) is
-'Internal: what PGMQ has under each of the canonical queue names given, one row a name: the spellings that it lists, when the newest was made, whether its tables are there, and whether anything at all is in the way of making it.';
+'Internal: what PGMQ has under each of the canonical queue names given, one row a name: the spellings that it lists, when the newest was made, whether its tables are there, which relations of queue_relations() are, and whether any of all this is in the way of making the queue.';
 
 create function pgflow.queue_conflicts(
   flow_slug text,
@@ -985,6 +1085,11 @@ as $function$
       queue_conflicts.step_slugs
     ) as wanted
   ),
+  relation_to_make as (
+    select wanted.queue_name, relation.name
+    from wanted
+    cross join lateral unnest(pgflow.queue_relations(wanted.queue_name)) as relation (name)
+  ),
   judged as (
     select
       coalesce(array_position(queue_conflicts.step_slugs, wanted.step_slug) - 1, 0) as step_index,
@@ -995,9 +1100,10 @@ as $function$
       pgflow.queue_owner(owner) as owner_text,
       physical.spellings,
       physical.created_at,
-      physical.has_queue_table,
-      physical.has_archive_table,
+      physical.relations,
+      twin.queue_name as twin_queue,
       case
+        when twin.queue_name is not null then 'PF003'
         when owner.queue_name is null and physical.is_taken then 'PF004'
         when owner.queue_name is null then null
         when owner.flow_slug <> queue_conflicts.flow_slug then 'PF005'
@@ -1012,6 +1118,9 @@ as $function$
       on physical.queue_name = wanted.queue_name
     left join pgflow.queues as owner
       on owner.queue_name = wanted.queue_name
+    left join relation_to_make as twin
+      on twin.name = 'q_' || wanted.queue_name
+      and twin.queue_name <> wanted.queue_name
   )
   select
     judged.step_index,
@@ -1020,6 +1129,12 @@ as $function$
     judged.owner_step,
     judged.errcode,
     case judged.errcode
+      when 'PF003' then format(
+        'Queues "%s" and "%s" of flow "%s" cannot both be made.',
+        judged.twin_queue,
+        judged.queue_name,
+        queue_conflicts.flow_slug
+      )
       when 'PF004' then format(
         'Queue "%s", which flow "%s" needs, exists already and belongs to no flow.',
         judged.queue_name,
@@ -1038,6 +1153,10 @@ as $function$
       )
     end,
     case judged.errcode
+      when 'PF003' then format(
+        'PGMQ''s name for the table of one, pgmq.q_%s, is its name for an index or sequence of the other.',
+        judged.queue_name
+      )
       when 'PF005' then format('A queue has one owner; this one''s is %s.', judged.owner_text)
       else concat_ws(
         ' ',
@@ -1046,21 +1165,22 @@ as $function$
             format('PGMQ lists it as "%s", made at %s.', array_to_string(judged.spellings, '", "'), judged.created_at)
           else 'PGMQ does not list it.'
         end,
-        format(
-          'Table pgmq.q_%s is %s, pgmq.a_%s is %s.',
-          judged.queue_name,
-          case when judged.has_queue_table then 'there' else 'not there' end,
-          judged.queue_name,
-          case when judged.has_archive_table then 'there' else 'not there' end
-        ),
+        case
+          when cardinality(judged.relations) > 0 then
+            format('Schema pgmq has %s.', array_to_string(judged.relations, ', '))
+          else 'Schema pgmq has nothing of it.'
+        end,
         'Its owner row says it was made at ' || judged.physical_created_at::text || '.'
       )
     end,
     case judged.errcode
-      when 'PF004' then format(
-        'Use another flow slug; or, when nobody needs it, drop what is there: select pgmq.drop_queue(%L), '
-        'or drop the left-over tables.',
-        coalesce(judged.spellings[1], judged.queue_name)
+      when 'PF003' then 'Rename one of the steps.'
+      when 'PF004' then concat(
+        'Use another flow slug; or, when nobody needs it, ',
+        case
+          when cardinality(judged.spellings) > 0 then format('select pgmq.drop_queue(%L).', judged.spellings[1])
+          else 'drop what is left over.'
+        end
       )
       when 'PF005' then 'Use another flow slug, or delete the flow that owns the queue.'
       else format(
@@ -1091,6 +1211,26 @@ as $function$
 $function$;
 
 comment on function pgflow.queue_owner(pgflow.queues) is 'Internal: who owns a queue, in words for error messages.';
+
+create function pgflow.queue_relations(queue_name text)
+returns text[]
+language sql
+immutable
+parallel safe
+set search_path to pg_catalog, pg_temp
+as $function$
+  select array[
+    'q_' || queue_relations.queue_name,
+    'a_' || queue_relations.queue_name,
+    -- PGMQ skips an index whose name is taken, and finds the sequence by this name only.
+    'q_' || queue_relations.queue_name || '_vt_idx',
+    'q_' || queue_relations.queue_name || '_pkey',
+    'q_' || queue_relations.queue_name || '_msg_id_seq'
+  ];
+$function$;
+
+comment on function pgflow.queue_relations(text) is
+'Internal: what PGMQ makes in its schema for a queue (canonical name): its tables, and what belongs to them and could be in the way of another queue''s.';
 
 create function pgflow.queues_to_own(flow_slug text, queue_mode text, step_slugs text[])
 returns table (queue_name text, step_slug text)
@@ -1280,6 +1420,41 @@ $function$;
 
 comment on function pgflow.resolve_step_queues(text, text[]) is
 'The queue of every step of a complete step-mode flow, in step order, with its zero-based index. resolution is readable (<flow>__<step>) or fallback (<flow>__<index>); names are lower case, at most 47 characters, never cut. Reads no table. Raises PF006 (no steps), PF008 (bad slug), PF003 (two steps, one name), PF001 (the flow fits no queue), PF002 (a step fits none).';
+
+create function pgflow.restore_queue(queue_name text)
+returns void
+language plpgsql
+set search_path to pg_catalog, pg_temp
+as $function$
+declare
+  made_at timestamptz;
+begin
+  if (select physical.is_taken from pgflow.physical_queues(array[restore_queue.queue_name]) as physical) then
+    return;
+  end if;
+
+  -- Whoever repairs the flow holds its row; only then it is known whether the queue is still gone.
+  perform
+  from pgflow.flows as flow
+  inner join pgflow.queues as owner
+    on owner.flow_slug = flow.flow_slug
+  where owner.queue_name = restore_queue.queue_name
+  for update of flow;
+
+  if not found or (select physical.is_taken from pgflow.physical_queues(array[restore_queue.queue_name]) as physical) then
+    return;
+  end if;
+
+  made_at := pgflow.make_queue(restore_queue.queue_name, pgflow.highest_message_id(restore_queue.queue_name));
+
+  update pgflow.queues as owner
+  set physical_created_at = made_at
+  where owner.queue_name = restore_queue.queue_name;
+end
+$function$;
+
+comment on function pgflow.restore_queue(text) is
+'Internal: makes an owned queue (canonical name) again when nothing of it is left, and continues its numbering. What was in it stays lost: repair_queues() sends it anew.';
 
 create function pgflow.route_faults(flow_slug text, only_step text default null)
 returns table (step_index int, step_slug text, persisted text, derived text, fault text)
@@ -1941,6 +2116,9 @@ begin
   where existing.flow_slug = create_flow.flow_slug;
 
   if found then
+    if flow.queue_mode = 'flow' then
+      perform pgflow.restore_queue(lower(flow.flow_slug collate "C"));
+    end if;
     return flow;
   end if;
 
@@ -1956,7 +2134,7 @@ end
 $function$;
 
 comment on function pgflow.create_flow(text, int, int, int) is
-'Makes a flow-mode flow without steps, and its queue, and returns its row. max_attempts counts starts (null: 3), base_delay (null: 5) and timeout (null: 60) are in seconds. A flow that exists, in either mode, is returned as it is. Raises PF015 (slug too long for a queue), PF004, PF005, PF017; a bad slug violates slug_is_valid.';
+'Makes a flow-mode flow without steps, and its queue, and returns its row. max_attempts counts starts (null: 3), base_delay (null: 5) and timeout (null: 60) are in seconds. A flow that exists, in either mode, is returned as it is; when the queue of a flow-mode flow is gone, it is made again. Raises PF015 (slug too long for a queue), PF004, PF005, PF017; a bad slug violates slug_is_valid.';
 
 create function pgflow.delete_flow_and_data(p_flow_slug text)
 returns void
@@ -2877,49 +3055,25 @@ stable
 set search_path to pg_catalog, pg_temp
 as $function$
   select coalesce(array_agg(step.step_slug order by step.step_index), '{}')
-  from pgflow.flows as flow
-  inner join pgflow.steps as step
-    on step.flow_slug = flow.flow_slug
-  where flow.flow_slug = uncovered_steps.flow_slug
+  from pgflow.steps as step
+  where step.flow_slug = uncovered_steps.flow_slug
     and not exists (
       select
-      from pgflow.workers as worker
-      where pgflow.worker_serves(worker, flow, step)
-        and pgflow.worker_is_live(worker)
+      from pgflow.queue_workers as worker
+      where worker.queue_name = step.queue_name
+        and worker.flow_slug = step.flow_slug
+        and worker.is_serving
     );
 $function$;
 
 comment on function pgflow.uncovered_steps(text) is
 'Internal: the steps of a flow, in order, whose queue no live worker serves.';
 
-create function pgflow.worker_serves(worker pgflow.workers, flow pgflow.flows, step pgflow.steps)
-returns boolean
-language sql
-immutable
-parallel safe
-begin atomic
-  select
-    (worker).stop_reason is null
-    and case
-      -- Workers of pgflow 0.14 know nothing but the queue, in whatever case they were told.
-      when (worker).flow_slug is null then
-        (flow).queue_mode = 'flow'
-        and lower((worker).queue_name collate "C") = (step).queue_name
-      else
-        (worker).flow_slug = (flow).flow_slug
-        and (worker).generation = (flow).generation
-        and (worker).queue_name = (step).queue_name
-        and ((worker).step_slug is null or (worker).step_slug = (step).step_slug)
-    end;
-end;
-
-comment on function pgflow.worker_serves(pgflow.workers, pgflow.flows, pgflow.steps) is
-'Internal: whether a worker''s subscription, of the flow''s current generation, covers the route of a step. Says nothing about whether the worker is live.';
-
 create function pgflow.calculate_retry_delay(base_delay numeric, attempts_count int)
 returns int
 language sql
 immutable
+strict
 parallel safe
 begin atomic
   -- The exponent is capped so that the power stays computable, the result so that it fits: a year is for ever.
@@ -3166,6 +3320,12 @@ create function pgflow.create_runs(flow_slug text, inputs jsonb[], run_ids uuid[
 returns void
 language plpgsql
 set search_path to pg_catalog, pg_temp
+set plan_cache_mode to force_generic_plan
+set enable_seqscan to off
+set enable_hashjoin to off
+set enable_mergejoin to off
+set enable_material to off
+set jit to off
 as $function$
 declare
   root_maps boolean;
@@ -3775,6 +3935,12 @@ create function pgflow.settle_tasks(results pgflow.task_result[])
 returns table (run_id uuid, step_slug text, task_index int, status text)
 language plpgsql
 set search_path to pg_catalog, pg_temp
+set plan_cache_mode to force_generic_plan
+set enable_seqscan to off
+set enable_hashjoin to off
+set enable_mergejoin to off
+set enable_material to off
+set jit to off
 as $function$
 declare
   verdicts pgflow.task_verdict[];
@@ -4136,7 +4302,9 @@ set search_path to pg_catalog, pg_temp
 as $function$
 declare
   started_runs uuid[];
+  started_flows text[];
   started_steps text[];
+  task_counts int[];
   batch record;
 begin
   with started as (
@@ -4149,10 +4317,14 @@ begin
     where state.run_id = ready.run_id
       and state.step_slug = ready.step_slug
       and ready.decision = 'start'
-    returning state.run_id, state.step_slug
+    returning state.run_id, state.flow_slug, state.step_slug, state.initial_tasks
   )
-  select array_agg(started.run_id), array_agg(started.step_slug)
-  into started_runs, started_steps
+  select
+    array_agg(started.run_id),
+    array_agg(started.flow_slug),
+    array_agg(started.step_slug),
+    array_agg(started.initial_tasks)
+  into started_runs, started_flows, started_steps, task_counts
   from started;
 
   if started_runs is null then
@@ -4163,28 +4335,30 @@ begin
     select
       step.queue_name,
       queue_table.oid as queue_table,
+      step.flow_slug,
       array_agg(started.run_id order by started.run_id, step.step_index) as run_ids,
       array_agg(started.step_slug order by started.run_id, step.step_index) as step_slugs,
-      min(step.flow_slug) as flow_slug
-    from unnest(started_runs, started_steps) as started (run_id, step_slug)
-    inner join pgflow.step_states as state
-      on state.run_id = started.run_id
-      and state.step_slug = started.step_slug
-    inner join pgflow.steps as step
-      on step.flow_slug = state.flow_slug
-      and step.step_slug = state.step_slug
+      array_agg(started.task_count order by started.run_id, step.step_index) as task_counts,
+      array_agg(step.start_delay order by started.run_id, step.step_index) as start_delays
+    from unnest(started_runs, started_flows, started_steps, task_counts)
+      as started (run_id, flow_slug, step_slug, task_count)
+    inner join pgflow.step_options as step
+      on step.flow_slug = started.flow_slug
+      and step.step_slug = started.step_slug
     left join pg_class as queue_table
       on queue_table.relname = 'q_' || step.queue_name
       and queue_table.relnamespace = 'pgmq'::regnamespace
-    group by step.queue_name, queue_table.oid
+    group by step.queue_name, queue_table.oid, step.flow_slug
     order by step.queue_name collate "C"
   loop
     if batch.queue_table is null then
       raise exception using
         errcode = 'PF007',
         message = format('Queue "%s" of flow "%s" is gone from PGMQ.', batch.queue_name, batch.flow_slug),
-        detail = format('Steps that were to start on it: %s.', array_to_string(batch.step_slugs, ', ')),
-        hint = 'Nothing was changed. Make the queue again with pgmq.create, or compile the flow under a new slug.';
+        detail = format(
+          'Steps that were to start on it: %s. Nothing was changed.', array_to_string(batch.step_slugs[1:10], ', ')
+        ),
+        hint = format('Make it again with select * from pgflow.repair_queues(%L).', batch.flow_slug);
     end if;
 
     -- The message carries all that names its task, so the ids come back with the rows they belong to,
@@ -4194,38 +4368,34 @@ begin
         with sent as (
           insert into pgmq.%I (vt, message)
           select
-            clock_timestamp() + make_interval(secs => step.start_delay),
+            clock_timestamp() + make_interval(secs => started.start_delay),
             jsonb_build_object(
-              'flow_slug', state.flow_slug,
-              'run_id', state.run_id,
-              'step_slug', state.step_slug,
+              'flow_slug', $5,
+              'run_id', started.run_id,
+              'step_slug', started.step_slug,
               'task_index', task.task_index
             )
-          from unnest($1, $2) with ordinality as started (run_id, step_slug, position)
-          inner join pgflow.step_states as state
-            on state.run_id = started.run_id
-            and state.step_slug = started.step_slug
-          inner join pgflow.step_options as step
-            on step.flow_slug = state.flow_slug
-            and step.step_slug = state.step_slug
-          cross join lateral generate_series(0, state.initial_tasks - 1) as task (task_index)
+          from unnest($1, $2, $3, $4) with ordinality
+            as started (run_id, step_slug, task_count, start_delay, position)
+          cross join lateral generate_series(0, started.task_count - 1) as task (task_index)
           order by started.position, task.task_index
           returning msg_id, message
         )
         insert into pgflow.step_tasks (flow_slug, run_id, step_slug, task_index, message_id, queue_name, queued_at)
         select
-          sent.message ->> 'flow_slug',
+          $5,
           (sent.message ->> 'run_id')::uuid,
           sent.message ->> 'step_slug',
           (sent.message ->> 'task_index')::int,
           sent.msg_id,
-          $3,
+          $6,
           clock_timestamp()
         from sent
       $sql$,
       'q_' || batch.queue_name
     )
-    using batch.run_ids, batch.step_slugs, batch.queue_name;
+    using
+      batch.run_ids, batch.step_slugs, batch.task_counts, batch.start_delays, batch.flow_slug, batch.queue_name;
   end loop;
 
   perform pgflow.emit_step_events(started_runs, started_steps);
@@ -4373,6 +4543,12 @@ create function pgflow.candidate_messages(queue_name text, max_messages int)
 returns bigint[]
 language plpgsql
 set search_path to pg_catalog, pg_temp
+set plan_cache_mode to force_generic_plan
+set enable_seqscan to off
+set enable_hashjoin to off
+set enable_mergejoin to off
+set enable_material to off
+set jit to off
 as $function$
 declare
   seen_at timestamptz := clock_timestamp();
@@ -4391,9 +4567,14 @@ begin
           order by message.vt, message.msg_id
           limit $3
         ) as head
-        left join pgflow.step_tasks as task
-          on task.queue_name = $2
-          and task.message_id = head.msg_id
+        -- Each id names at most one task. Saying so keeps the planner from reading all tasks of the queue instead.
+        left join lateral (
+          select found.status
+          from pgflow.step_tasks as found
+          where found.queue_name = $2
+            and found.message_id = head.msg_id
+          limit 1
+        ) as task on true
       $sql$,
       'q_' || candidate_messages.queue_name
     )
@@ -4414,21 +4595,30 @@ begin
     return head;
   end if;
 
-  -- Locking the tasks here lets several workers of one queue pass each other instead of picking the same head.
+  -- Locking the tasks here lets several workers of one queue pass each other instead of picking the same head. The
+  -- inner limit bounds what one look can cost while others hold the head; the outer one stops locking at enough.
   execute format(
     $sql$
       select array_agg(candidate.msg_id order by candidate.msg_id)
       from (
-        select message.msg_id
-        from pgmq.%I as message
-        inner join pgflow.step_tasks as task
-          on task.queue_name = $2
-          and task.message_id = message.msg_id
-        where message.vt <= $1
-          and task.status = 'queued'
-        order by message.vt, message.msg_id
+        select head.msg_id
+        from (
+          select message.msg_id
+          from pgmq.%I as message
+          where message.vt <= $1
+          order by message.vt, message.msg_id
+          limit 8::bigint * $3
+        ) as head
+        cross join lateral (
+          select found.task_index
+          from pgflow.step_tasks as found
+          where found.queue_name = $2
+            and found.message_id = head.msg_id
+            and found.status = 'queued'
+          limit 1
+          for no key update skip locked
+        ) as task
         limit $3
-        for no key update of task skip locked
       ) as candidate
     $sql$,
     'q_' || candidate_messages.queue_name
@@ -4490,6 +4680,12 @@ create function pgflow.claim_batch(worker pgflow.workers, msg_ids bigint[], read
 returns setof pgflow.claim_outcome
 language plpgsql
 set search_path to pg_catalog, pg_temp
+set plan_cache_mode to force_generic_plan
+set enable_seqscan to off
+set enable_hashjoin to off
+set enable_mergejoin to off
+set enable_material to off
+set jit to off
 as $function$
 declare
   ids bigint[];
@@ -4706,9 +4902,14 @@ begin
         group by passed.msg_id
       ) as asked
       left join pgmq.%I as message on message.msg_id = asked.msg_id
-      left join pgflow.step_tasks as task
-        on task.queue_name = $2
-        and task.message_id = asked.msg_id
+      -- Each id names at most one task. Saying so keeps the planner from reading all tasks of the queue instead.
+      left join lateral (
+        select found.*
+        from pgflow.step_tasks as found
+        where found.queue_name = $2
+          and found.message_id = asked.msg_id
+        limit 1
+      ) as task on true
       left join pgflow.step_states as state
         on state.run_id = task.run_id
         and state.step_slug = task.step_slug
@@ -5047,6 +5248,12 @@ create function pgflow.start_tasks(flow_slug text, msg_ids bigint[], worker_id u
 returns setof pgflow.step_task_record
 language plpgsql
 set search_path to pg_catalog, pg_temp
+set plan_cache_mode to force_generic_plan
+set enable_seqscan to off
+set enable_hashjoin to off
+set enable_mergejoin to off
+set enable_material to off
+set jit to off
 as $function$
 declare
   flow pgflow.flows;
@@ -5117,7 +5324,9 @@ returns table (errcode text, reason text)
 language sql
 stable
 begin atomic
-  select verdict.errcode, verdict.reason
+  select
+    verdict.errcode,
+    verdict.reason
   from (values (worker_standing.worker_id)) as asked (worker_id)
   left join pgflow.workers as worker on worker.worker_id = asked.worker_id
   left join pgflow.flows as flow on flow.flow_slug = worker.flow_slug
@@ -5207,7 +5416,9 @@ begin
       message = format('A worker can''t be registered without a %s.', missing),
       detail = format(
         'worker_id is %s, function_name %s, flow_slug %s.',
-        coalesce(worker_id::text, 'null'), coalesce(quote_ident(function_name), 'null'), coalesce(quote_ident(flow_slug), 'null')
+        coalesce(worker_id::text, 'null'),
+        coalesce(quote_literal(function_name), 'null'),
+        coalesce(quote_literal(flow_slug), 'null')
       ),
       hint = 'Call pgflow.register_worker(worker_id => gen_random_uuid(), function_name => ..., flow_slug => ...).';
   end if;
@@ -5243,7 +5454,8 @@ begin
       errcode = 'PF007',
       message = format('The routes of flow "%s" are not what was compiled.', check_routes.flow_slug),
       detail = faults,
-      hint = 'A worker would poll the wrong queue. Find out who changed the queue or the route; pgflow.check_integrity() lists every fault.';
+      hint = 'A worker would poll the wrong queue. Find out who changed the queue or the route; '
+        'pgflow.check_integrity() lists every fault.';
   end if;
 end
 $function$;
@@ -5279,8 +5491,10 @@ begin
   raise exception using
     errcode = 'PF014',
     message = case
-      when mode = 'flow' then format('Flow "%s" is in flow mode: its workers select no step.', check_step_selection.flow_slug)
-      when check_step_selection.step_slug is null then format('Flow "%s" has a queue for every step: a worker must select one.', check_step_selection.flow_slug)
+      when mode = 'flow'
+        then format('Flow "%s" is in flow mode: its workers select no step.', check_step_selection.flow_slug)
+      when check_step_selection.step_slug is null
+        then format('Flow "%s" has a queue for every step: a worker must select one.', check_step_selection.flow_slug)
       else format('Flow "%s" has no step "%s".', check_step_selection.flow_slug, check_step_selection.step_slug)
     end,
     detail = format('Its steps: %s.', coalesce(nullif(array_to_string(known_steps, ', '), ''), 'none')),
@@ -5470,7 +5684,9 @@ begin atomic
     standing.reason
   from (values (heartbeat.worker_id)) as asked (worker_id)
   left join lateral (
-    select standing.errcode, standing.reason
+    select
+      standing.errcode,
+      standing.reason
     from pgflow.worker_standing(asked.worker_id) as standing
     where standing.errcode <> 'PF010'
   ) as standing on true;
@@ -5538,7 +5754,10 @@ begin
       worker.queue_name,
       coalesce(quote_ident(worker.flow_slug), 'none'),
       coalesce(quote_ident(worker.step_slug), 'none'),
-      coalesce((select '; ' || standing.reason from pgflow.worker_standing(refuse_known_worker.worker_id) as standing), '')
+      coalesce(
+        (select '; ' || standing.reason from pgflow.worker_standing(refuse_known_worker.worker_id) as standing),
+        ''
+      )
     ),
     hint = 'Every start of a worker and every subscription needs an id of its own: gen_random_uuid().';
 end
@@ -5626,8 +5845,16 @@ begin
   if not function.enabled then
     raise exception using
       errcode = 'PF012',
-      message = format('Worker function "%s" is disabled: %s', function.function_name, coalesce(function.disabled_reason, 'no reason was recorded')),
-      detail = format('Disabled at %s. Worker %s was not registered.', coalesce(function.disabled_at::text, 'an unknown time'), register_worker.worker_id),
+      message = format(
+        'Worker function "%s" is disabled: %s',
+        function.function_name,
+        coalesce(function.disabled_reason, 'no reason was recorded')
+      ),
+      detail = format(
+        'Disabled at %s. Worker %s was not registered.',
+        coalesce(function.disabled_at::text, 'an unknown time'),
+        register_worker.worker_id
+      ),
       hint = format('When the cause is removed: select pgflow.enable_worker_function(%L);', function.function_name);
   end if;
 
@@ -5679,7 +5906,9 @@ begin
       errcode = 'PF019',
       message = format('Job "%s" can''t be scheduled: pg_cron is not installed in this database.', job_name),
       detail = format('Wanted: %s, on the schedule "%s".', command, coalesce(cron_schedule, 'null')),
-      hint = format('Run create extension pg_cron, or let a scheduler of your own run this statement as often: %s', command);
+      hint = format(
+        'Run create extension pg_cron, or let a scheduler of your own run this statement as often: %s', command
+      );
   end if;
 
   execute 'select cron.unschedule(job.jobid) from cron.job as job where job.jobname = $1' using job_name;
@@ -5843,7 +6072,8 @@ begin
       queue_table.relname as table_name,
       array_agg(distinct message.msg_id) as msg_ids
     from unnest(messages) as message
-    -- The message of an ended task should be in the archive; one that is still on the queue would be left without a task.
+    -- Ended tasks have their messages in the archive. One that is still on the queue, for whatever reason, must go too:
+    -- without its task it would be unsupported work.
     cross join lateral (
       values
       (1, 'q_' || message.queue_name),
@@ -6210,6 +6440,12 @@ create function pgflow.requeue_stalled_tasks()
 returns int
 language plpgsql
 set search_path to pg_catalog, pg_temp
+set plan_cache_mode to force_generic_plan
+set enable_seqscan to off
+set enable_hashjoin to off
+set enable_mergejoin to off
+set enable_material to off
+set jit to off
 as $function$
 declare
   flow_slugs text[];
@@ -6439,7 +6675,8 @@ where depth.messages_total > 0
 comment on view pgflow.unserved_queues is
 'Owned queues on which work waits and that no live worker serves: what coverage_gaps() returns.';
 comment on column pgflow.unserved_queues.step_slug is 'Null: every step of a flow-mode flow.';
-comment on column pgflow.unserved_queues.last_heartbeat_at is 'When any worker of the queue was last heard of; null: never.';
+comment on column pgflow.unserved_queues.last_heartbeat_at is
+'When any worker of the queue was last heard of; null: never.';
 
 create function pgflow.check_integrity(flow_slug text default null)
 returns table (code text, subject text, detail text)
@@ -6471,12 +6708,15 @@ begin
     select
       replace(found_fault.kind, ' ', '_'),
       case
-        when found_fault.run_id is null then format('message %s on queue "%s"', found_fault.msg_id, found_fault.queue_name)
+        when found_fault.run_id is null
+          then format('message %s on queue "%s"', found_fault.msg_id, found_fault.queue_name)
         else format('task %s of step "%s" of run %s', found_fault.task_index, found_fault.step_slug, found_fault.run_id)
       end,
       case
         when found_fault.run_id is null then 'no active task belongs to this message'
-        else format('its message %s is not on queue "%s"', coalesce(found_fault.msg_id::text, '(none)'), found_fault.queue_name)
+        else format(
+          'its message %s is not on queue "%s"', coalesce(found_fault.msg_id::text, '(none)'), found_fault.queue_name
+        )
       end
     from pgflow.message_faults(check_integrity.flow_slug) as found_fault
   )
@@ -6839,13 +7079,17 @@ left join (
 
 comment on view pgflow.queue_coverage is
 'One row a step: who serves its queue, and what waits there. In flow mode the steps of a flow share one queue, and each of their rows shows the figures of that queue.';
-comment on column pgflow.queue_coverage.live_workers is 'Workers of exactly this subscription that are live and may claim.';
-comment on column pgflow.queue_coverage.last_heartbeat_at is 'When any worker of the queue, live or not, was last heard of; null: never.';
+comment on column pgflow.queue_coverage.live_workers is
+'Workers of exactly this subscription that are live and may claim.';
+comment on column pgflow.queue_coverage.last_heartbeat_at is
+'When any worker of the queue, live or not, was last heard of; null: never.';
 comment on column pgflow.queue_coverage.messages_total is 'Null: the queue''s table is gone.';
 comment on column pgflow.queue_coverage.messages_visible is 'Could be claimed now.';
 comment on column pgflow.queue_coverage.messages_in_flight is 'Hidden, and their task is started.';
-comment on column pgflow.queue_coverage.messages_delayed is 'Hidden for another reason: a start delay, a retry, a read without a claim.';
-comment on column pgflow.queue_coverage.oldest_message_age is 'Since the oldest message was sent; null: the queue is empty.';
+comment on column pgflow.queue_coverage.messages_delayed is
+'Hidden for another reason: a start delay, a retry, a read without a claim.';
+comment on column pgflow.queue_coverage.oldest_message_age is
+'Since the oldest message was sent; null: the queue is empty.';
 comment on column pgflow.queue_coverage.is_covered is 'Whether there is a live worker.';
 
 create view pgflow.queue_sizes as
@@ -6894,7 +7138,8 @@ cross join lateral (
     count(*) filter (where state.status = 'skipped') as steps_skipped,
     count(*) filter (where state.status = 'failed') as steps_failed,
     case
-      when run.status = 'started' then array_agg(state.step_slug order by state.step_slug collate "C") filter (where state.status = 'started')
+      when run.status = 'started'
+        then array_agg(state.step_slug order by state.started_at) filter (where state.status = 'started')
     end as waits_for
   from pgflow.step_states as state
   where state.run_id = run.run_id
@@ -6915,9 +7160,11 @@ comment on view pgflow.run_progress is 'One row a run: how far it has come.';
 comment on column pgflow.run_progress.ended_at is 'Null while the run goes on.';
 comment on column pgflow.run_progress.duration is 'Until it ended, or until now.';
 comment on column pgflow.run_progress.steps_waiting is 'Steps that wait for a dependency.';
-comment on column pgflow.run_progress.tasks_total is 'Tasks that exist so far; steps that have not started have none yet.';
+comment on column pgflow.run_progress.tasks_total is
+'Tasks that exist so far; steps that have not started have none yet.';
 comment on column pgflow.run_progress.tasks_retried is 'Tasks that were started more than once.';
-comment on column pgflow.run_progress.waits_for is 'The steps whose tasks the run waits for; null when it has ended.';
+comment on column pgflow.run_progress.waits_for is
+'The steps whose tasks the run waits for, in the order in which they started; null when it has ended.';
 
 create function pgflow.status_faults(only_flow text default null)
 returns table (code text, subject text, detail text)
@@ -7035,7 +7282,8 @@ comment on view pgflow.step_throughput is
 comment on column pgflow.step_throughput.started is 'Tasks that were claimed at least once.';
 comment on column pgflow.step_throughput.retried is 'Attempts beyond the first of each task.';
 comment on column pgflow.step_throughput.skipped is 'Runs in which the step was skipped.';
-comment on column pgflow.step_throughput.p50_duration is 'Median time from claim to completion of the attempt that completed.';
+comment on column pgflow.step_throughput.p50_duration is
+'Median time from claim to completion of the attempt that completed.';
 comment on column pgflow.step_throughput.p50_wait is
 'Median time between queueing and claim, a start delay included, of tasks that were claimed once: later attempts wait for their retry.';
 
@@ -7114,7 +7362,11 @@ as $function$
   select
     'time_of_status',
     item.subject,
-    format('its status is %s; times are set for: %s', item.status, coalesce(nullif(concat_ws(', ', variadic item.set_for), ''), 'nothing'))
+    format(
+      'its status is %s; times are set for: %s',
+      item.status,
+      coalesce(nullif(array_to_string(item.set_for, ', '), ''), 'nothing')
+    )
   from (
     select
       format('run %s', run.run_id) as subject,
@@ -7191,10 +7443,13 @@ as $function$
       times.later_at
     from pgflow.step_states as state
     cross join lateral (
+      select coalesce(state.completed_at, state.failed_at, state.skipped_at) as at
+    ) as ended
+    cross join lateral (
       values
       ('creation', state.created_at, 'start', state.started_at),
-      ('creation', state.created_at, 'end', coalesce(state.completed_at, state.failed_at, state.skipped_at)),
-      ('start', state.started_at, 'end', coalesce(state.completed_at, state.failed_at, state.skipped_at))
+      ('creation', state.created_at, 'end', ended.at),
+      ('start', state.started_at, 'end', ended.at)
     ) as times (earlier, earlier_at, later, later_at)
     where only_flow is null or state.flow_slug = only_flow
     union all
@@ -7206,10 +7461,13 @@ as $function$
       times.later_at
     from pgflow.step_tasks as task
     cross join lateral (
+      select coalesce(task.completed_at, task.failed_at, task.skipped_at, task.cancelled_at) as at
+    ) as ended
+    cross join lateral (
       values
       ('queueing', task.queued_at, 'start', task.started_at),
-      ('queueing', task.queued_at, 'end', coalesce(task.completed_at, task.failed_at, task.skipped_at, task.cancelled_at)),
-      ('start', task.started_at, 'end', coalesce(task.completed_at, task.failed_at, task.skipped_at, task.cancelled_at))
+      ('queueing', task.queued_at, 'end', ended.at),
+      ('start', task.started_at, 'end', ended.at)
     ) as times (earlier, earlier_at, later, later_at)
     where only_flow is null or task.flow_slug = only_flow
   ) as item

@@ -7,7 +7,13 @@ declare
   own record;
 begin
   for own in
-    select owner.queue_name, owner.physical_created_at, physical.spellings, physical.created_at, physical.has_queue_table
+    select
+      owner.queue_name,
+      owner.physical_created_at,
+      physical.spellings,
+      physical.created_at,
+      physical.has_queue_table,
+      physical.has_archive_table
     from pgflow.queues as owner
     inner join pgflow.physical_queues(
       array(select queue.queue_name from pgflow.queues as queue where queue.flow_slug = drop_queues.flow_slug)
@@ -21,11 +27,15 @@ begin
       raise notice 'Queue "%" was made again outside of flow "%" and is left where it is.', own.queue_name, drop_queues.flow_slug;
       continue;
     end if;
+
     if own.has_queue_table then
       perform pgmq.drop_queue(coalesce(own.spellings[1], own.queue_name));
     end if;
     -- What PGMQ leaves: the archive of a queue that lost its table, and rows under other spellings.
-    execute format('drop table if exists pgmq.%I', 'a_' || own.queue_name);
+    if own.has_archive_table and not own.has_queue_table then
+      execute format('drop table pgmq.%I', 'a_' || own.queue_name);
+    end if;
+
     delete from pgmq.meta as meta
     where lower(meta.queue_name collate "C") = own.queue_name;
   end loop;

@@ -5,6 +5,7 @@ returns table (
   created_at timestamptz,
   has_queue_table boolean,
   has_archive_table boolean,
+  relations text[],
   is_taken boolean
 )
 language sql
@@ -26,26 +27,35 @@ as $function$
     inner join pgmq.meta as meta
       on lower(meta.queue_name collate "C") = wanted.queue_name
     group by wanted.queue_name
+  ),
+  there as (
+    select
+      wanted.queue_name,
+      array_agg(class.relname::text order by class.relname) as relations,
+      bool_or(class.relname = 'q_' || wanted.queue_name and class.relkind in ('r', 'p')) as has_queue_table,
+      bool_or(class.relname = 'a_' || wanted.queue_name and class.relkind in ('r', 'p')) as has_archive_table
+    from wanted
+    cross join lateral unnest(pgflow.queue_relations(wanted.queue_name)) as relation (name)
+    inner join pg_class as class
+      on class.relnamespace = 'pgmq'::regnamespace
+      and class.relname = relation.name
+    group by wanted.queue_name
   )
   select
     wanted.queue_name,
     coalesce(listed.spellings, '{}'),
     listed.created_at,
-    coalesce(queue_relation.relkind in ('r', 'p'), false),
-    coalesce(archive_relation.relkind in ('r', 'p'), false),
-    -- An index or a view of that name keeps PGMQ from making its table just as well.
-    coalesce(listed.queue_name, queue_relation.relname, archive_relation.relname) is not null
+    coalesce(there.has_queue_table, false),
+    coalesce(there.has_archive_table, false),
+    coalesce(there.relations, '{}'),
+    coalesce(listed.queue_name, there.queue_name) is not null
   from wanted
   left join listed
     on listed.queue_name = wanted.queue_name
-  left join pg_class as queue_relation
-    on queue_relation.relnamespace = 'pgmq'::regnamespace
-    and queue_relation.relname = 'q_' || wanted.queue_name
-  left join pg_class as archive_relation
-    on archive_relation.relnamespace = 'pgmq'::regnamespace
-    and archive_relation.relname = 'a_' || wanted.queue_name
+  left join there
+    on there.queue_name = wanted.queue_name
   order by wanted.queue_name collate "C";
 $function$;
 
 comment on function pgflow.physical_queues(text[]) is
-'Internal: what PGMQ has under each of the canonical queue names given, one row a name: the spellings that it lists, when the newest was made, whether its tables are there, and whether anything at all is in the way of making it.';
+'Internal: what PGMQ has under each of the canonical queue names given, one row a name: the spellings that it lists, when the newest was made, whether its tables are there, which relations of queue_relations() are, and whether any of all this is in the way of making the queue.';

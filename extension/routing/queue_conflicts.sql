@@ -26,6 +26,11 @@ as $function$
       queue_conflicts.step_slugs
     ) as wanted
   ),
+  relation_to_make as (
+    select wanted.queue_name, relation.name
+    from wanted
+    cross join lateral unnest(pgflow.queue_relations(wanted.queue_name)) as relation (name)
+  ),
   judged as (
     select
       coalesce(array_position(queue_conflicts.step_slugs, wanted.step_slug) - 1, 0) as step_index,
@@ -36,9 +41,10 @@ as $function$
       pgflow.queue_owner(owner) as owner_text,
       physical.spellings,
       physical.created_at,
-      physical.has_queue_table,
-      physical.has_archive_table,
+      physical.relations,
+      twin.queue_name as twin_queue,
       case
+        when twin.queue_name is not null then 'PF003'
         when owner.queue_name is null and physical.is_taken then 'PF004'
         when owner.queue_name is null then null
         when owner.flow_slug <> queue_conflicts.flow_slug then 'PF005'
@@ -53,6 +59,9 @@ as $function$
       on physical.queue_name = wanted.queue_name
     left join pgflow.queues as owner
       on owner.queue_name = wanted.queue_name
+    left join relation_to_make as twin
+      on twin.name = 'q_' || wanted.queue_name
+      and twin.queue_name <> wanted.queue_name
   )
   select
     judged.step_index,
@@ -61,6 +70,12 @@ as $function$
     judged.owner_step,
     judged.errcode,
     case judged.errcode
+      when 'PF003' then format(
+        'Queues "%s" and "%s" of flow "%s" cannot both be made.',
+        judged.twin_queue,
+        judged.queue_name,
+        queue_conflicts.flow_slug
+      )
       when 'PF004' then format(
         'Queue "%s", which flow "%s" needs, exists already and belongs to no flow.',
         judged.queue_name,
@@ -79,6 +94,10 @@ as $function$
       )
     end,
     case judged.errcode
+      when 'PF003' then format(
+        'PGMQ''s name for the table of one, pgmq.q_%s, is its name for an index or sequence of the other.',
+        judged.queue_name
+      )
       when 'PF005' then format('A queue has one owner; this one''s is %s.', judged.owner_text)
       else concat_ws(
         ' ',
@@ -87,21 +106,22 @@ as $function$
             format('PGMQ lists it as "%s", made at %s.', array_to_string(judged.spellings, '", "'), judged.created_at)
           else 'PGMQ does not list it.'
         end,
-        format(
-          'Table pgmq.q_%s is %s, pgmq.a_%s is %s.',
-          judged.queue_name,
-          case when judged.has_queue_table then 'there' else 'not there' end,
-          judged.queue_name,
-          case when judged.has_archive_table then 'there' else 'not there' end
-        ),
+        case
+          when cardinality(judged.relations) > 0 then
+            format('Schema pgmq has %s.', array_to_string(judged.relations, ', '))
+          else 'Schema pgmq has nothing of it.'
+        end,
         'Its owner row says it was made at ' || judged.physical_created_at::text || '.'
       )
     end,
     case judged.errcode
-      when 'PF004' then format(
-        'Use another flow slug; or, when nobody needs it, drop what is there: select pgmq.drop_queue(%L), '
-        'or drop the left-over tables.',
-        coalesce(judged.spellings[1], judged.queue_name)
+      when 'PF003' then 'Rename one of the steps.'
+      when 'PF004' then concat(
+        'Use another flow slug; or, when nobody needs it, ',
+        case
+          when cardinality(judged.spellings) > 0 then format('select pgmq.drop_queue(%L).', judged.spellings[1])
+          else 'drop what is left over.'
+        end
       )
       when 'PF005' then 'Use another flow slug, or delete the flow that owns the queue.'
       else format(

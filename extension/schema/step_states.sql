@@ -15,7 +15,6 @@ create table pgflow.step_states (
   failed_at timestamptz,
   skipped_at timestamptz,
   primary key (run_id, step_slug),
-  foreign key (flow_slug, step_slug) references pgflow.steps (flow_slug, step_slug),
   constraint status_is_valid check (status in ('created', 'started', 'completed', 'failed', 'skipped')),
   constraint remaining_tasks_is_nonnegative check (remaining_tasks >= 0),
   constraint initial_tasks_is_nonnegative check (initial_tasks >= 0),
@@ -27,8 +26,6 @@ create table pgflow.step_states (
     skip_reason in ('condition_unmet', 'handler_failed', 'dependency_skipped')
   )
 ) with (fillfactor = 80);
-
-create index step_states_of_flow on pgflow.step_states (flow_slug, step_slug);
 
 select pg_catalog.pg_extension_config_dump('pgflow.step_states', '');
 

@@ -17,7 +17,9 @@ begin
       message = format('A worker can''t be registered without a %s.', missing),
       detail = format(
         'worker_id is %s, function_name %s, flow_slug %s.',
-        coalesce(worker_id::text, 'null'), coalesce(quote_ident(function_name), 'null'), coalesce(quote_ident(flow_slug), 'null')
+        coalesce(worker_id::text, 'null'),
+        coalesce(quote_literal(function_name), 'null'),
+        coalesce(quote_literal(flow_slug), 'null')
       ),
       hint = 'Call pgflow.register_worker(worker_id => gen_random_uuid(), function_name => ..., flow_slug => ...).';
   end if;

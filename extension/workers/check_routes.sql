@@ -16,7 +16,8 @@ begin
       errcode = 'PF007',
       message = format('The routes of flow "%s" are not what was compiled.', check_routes.flow_slug),
       detail = faults,
-      hint = 'A worker would poll the wrong queue. Find out who changed the queue or the route; pgflow.check_integrity() lists every fault.';
+      hint = 'A worker would poll the wrong queue. Find out who changed the queue or the route; '
+        'pgflow.check_integrity() lists every fault.';
   end if;
 end
 $function$;

@@ -26,8 +26,10 @@ begin
   raise exception using
     errcode = 'PF014',
     message = case
-      when mode = 'flow' then format('Flow "%s" is in flow mode: its workers select no step.', check_step_selection.flow_slug)
-      when check_step_selection.step_slug is null then format('Flow "%s" has a queue for every step: a worker must select one.', check_step_selection.flow_slug)
+      when mode = 'flow'
+        then format('Flow "%s" is in flow mode: its workers select no step.', check_step_selection.flow_slug)
+      when check_step_selection.step_slug is null
+        then format('Flow "%s" has a queue for every step: a worker must select one.', check_step_selection.flow_slug)
       else format('Flow "%s" has no step "%s".', check_step_selection.flow_slug, check_step_selection.step_slug)
     end,
     detail = format('Its steps: %s.', coalesce(nullif(array_to_string(known_steps, ', '), ''), 'none')),

@@ -12,7 +12,9 @@ begin atomic
     standing.reason
   from (values (heartbeat.worker_id)) as asked (worker_id)
   left join lateral (
-    select standing.errcode, standing.reason
+    select
+      standing.errcode,
+      standing.reason
     from pgflow.worker_standing(asked.worker_id) as standing
     where standing.errcode <> 'PF010'
   ) as standing on true;

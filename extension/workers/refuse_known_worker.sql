@@ -18,7 +18,10 @@ begin
       worker.queue_name,
       coalesce(quote_ident(worker.flow_slug), 'none'),
       coalesce(quote_ident(worker.step_slug), 'none'),
-      coalesce((select '; ' || standing.reason from pgflow.worker_standing(refuse_known_worker.worker_id) as standing), '')
+      coalesce(
+        (select '; ' || standing.reason from pgflow.worker_standing(refuse_known_worker.worker_id) as standing),
+        ''
+      )
     ),
     hint = 'Every start of a worker and every subscription needs an id of its own: gen_random_uuid().';
 end

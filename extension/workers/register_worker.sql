@@ -50,8 +50,16 @@ begin
   if not function.enabled then
     raise exception using
       errcode = 'PF012',
-      message = format('Worker function "%s" is disabled: %s', function.function_name, coalesce(function.disabled_reason, 'no reason was recorded')),
-      detail = format('Disabled at %s. Worker %s was not registered.', coalesce(function.disabled_at::text, 'an unknown time'), register_worker.worker_id),
+      message = format(
+        'Worker function "%s" is disabled: %s',
+        function.function_name,
+        coalesce(function.disabled_reason, 'no reason was recorded')
+      ),
+      detail = format(
+        'Disabled at %s. Worker %s was not registered.',
+        coalesce(function.disabled_at::text, 'an unknown time'),
+        register_worker.worker_id
+      ),
       hint = format('When the cause is removed: select pgflow.enable_worker_function(%L);', function.function_name);
   end if;
 

@@ -11,7 +11,9 @@ begin
       errcode = 'PF019',
       message = format('Job "%s" can''t be scheduled: pg_cron is not installed in this database.', job_name),
       detail = format('Wanted: %s, on the schedule "%s".', command, coalesce(cron_schedule, 'null')),
-      hint = format('Run create extension pg_cron, or let a scheduler of your own run this statement as often: %s', command);
+      hint = format(
+        'Run create extension pg_cron, or let a scheduler of your own run this statement as often: %s', command
+      );
   end if;
 
   execute 'select cron.unschedule(job.jobid) from cron.job as job where job.jobname = $1' using job_name;

@@ -3,7 +3,9 @@ returns table (errcode text, reason text)
 language sql
 stable
 begin atomic
-  select verdict.errcode, verdict.reason
+  select
+    verdict.errcode,
+    verdict.reason
   from (values (worker_standing.worker_id)) as asked (worker_id)
   left join pgflow.workers as worker on worker.worker_id = asked.worker_id
   left join pgflow.flows as flow on flow.flow_slug = worker.flow_slug
