@@ -436,9 +436,10 @@ def test_the_sql_in_the_advice_about_a_foreign_message_runs(conn: Connection, wo
     conn.execute("select pgmq.send('advice__only', '{}')")
     assert process.ends() == 4
     advice = [line.strip() for line in process.log().splitlines() if line.startswith("  select ")]
-    assert len(advice) == 2
+    assert len(advice) == 3
     for query in advice:
         conn.execute(query.encode())
+    assert values_of(conn, "select count(*) from pgmq.q_advice__only") == [0]
     assert values_of(conn, "select enabled from pgflow.worker_functions where function_name = 'it''s'") == [True]
 
 

@@ -48,7 +48,7 @@ begin
       cardinality(msg_ids), array_to_string(msg_ids, ', ')
     ),
     hint = format(
-      'Look at them with select * from pgflow.classify_messages(%L, %L, %L, array[%s]); take them off the queue, then run select pgflow.enable_worker_function(%L).',
+      'Look at them with select * from pgflow.classify_messages(%L, %L, %L, array[%s]); move them aside with pgflow.quarantine_message(), then run select pgflow.enable_worker_function(%L).',
       worker.queue_name, worker.flow_slug, worker.step_slug, array_to_string(unsupported[1:20], ', '), worker.function_name
     );
 end
