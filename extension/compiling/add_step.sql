@@ -18,7 +18,10 @@ set search_path to pg_catalog, pg_temp
 as $function$
 declare
   step pgflow.steps;
-  dep_slugs constant text[] := array(select distinct dependency.slug from unnest(add_step.deps_slugs) as dependency (slug));
+  dep_slugs constant text[] := array(
+    select distinct dependency.slug
+    from unnest(add_step.deps_slugs) as dependency (slug)
+  );
 begin
   perform pgflow.lock_slug(add_step.flow_slug);
 

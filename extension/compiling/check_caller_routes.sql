@@ -11,7 +11,10 @@ begin
 
   raise exception using
     errcode = 'PF007',
-    message = format('The route map passed for flow "%s" is not the one that PostgreSQL derives.', check_caller_routes.flow_slug),
+    message = format(
+      'The route map passed for flow "%s" is not the one that PostgreSQL derives.',
+      check_caller_routes.flow_slug
+    ),
     detail = case
       when jsonb_typeof(check_caller_routes.given) <> 'array' then
         format('Passed was %s, not an array.', pgflow.json_excerpt(check_caller_routes.given))

@@ -9,11 +9,7 @@ declare
   unknown_keys text[];
 begin
   if not pgflow.is_valid_slug(check_shape.flow_slug) then
-    raise exception using
-      errcode = 'PF008',
-      message = format('Flow slug %s is not valid.', coalesce(to_json(check_shape.flow_slug)::text, 'null')),
-      detail = format('It has %s characters.', coalesce(length(check_shape.flow_slug), 0)),
-      hint = 'Use 1 to 128 letters, digits or underscores, not starting with a digit; "run" is reserved.';
+    perform pgflow.refuse_slug('Flow', check_shape.flow_slug);
   end if;
 
   select

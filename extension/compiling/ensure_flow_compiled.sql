@@ -10,68 +10,51 @@ language plpgsql
 set search_path to pg_catalog, pg_temp
 as $function$
 declare
-  step_slugs text[];
-  status text;
-  shape_changes text[] := '{}';
-  routing_changes text[] := '{}';
+  verdict record;
 begin
-  if coalesce(ensure_flow_compiled.queue_mode not in ('flow', 'step'), true) then
-    raise exception using
-      errcode = 'PF019',
-      message = format('Queue mode %s is not known.', coalesce(to_json(ensure_flow_compiled.queue_mode)::text, 'null')),
-      detail = format('It was given for flow "%s".', ensure_flow_compiled.flow_slug),
-      hint = 'Use ''flow'' (one queue for all steps) or ''step'' (a queue for every step).';
-  end if;
-
-  perform pgflow.check_shape(ensure_flow_compiled.flow_slug, ensure_flow_compiled.shape, ensure_flow_compiled.queue_mode);
-  step_slugs := pgflow.shape_slugs(ensure_flow_compiled.shape);
-
-  perform pgflow.check_caller_routes(
+  perform pgflow.check_compile_arguments(
     ensure_flow_compiled.flow_slug,
-    pgflow.derived_routes(ensure_flow_compiled.flow_slug, ensure_flow_compiled.queue_mode, step_slugs),
+    ensure_flow_compiled.shape,
+    ensure_flow_compiled.queue_mode,
     ensure_flow_compiled.routes
   );
 
   perform pgflow.lock_slug(ensure_flow_compiled.flow_slug);
 
-  if exists (select from pgflow.flows as flow where flow.flow_slug = ensure_flow_compiled.flow_slug) then
-    shape_changes := pgflow.shape_differences(ensure_flow_compiled.flow_slug, ensure_flow_compiled.shape);
-    routing_changes := pgflow.routing_differences(
-      ensure_flow_compiled.flow_slug,
-      ensure_flow_compiled.queue_mode,
-      step_slugs
-    );
+  select judged.status, judged.differences
+  into verdict
+  from pgflow.compile_verdict(
+    ensure_flow_compiled.flow_slug,
+    ensure_flow_compiled.shape,
+    ensure_flow_compiled.allow_data_loss,
+    ensure_flow_compiled.queue_mode
+  ) as judged;
 
-    case
-      when shape_changes = '{}' and routing_changes = '{}' then
-        status := 'verified';
-      when coalesce(ensure_flow_compiled.allow_data_loss, false) or pgflow.is_local() then
-        perform pgflow.recompile_flow(
-          ensure_flow_compiled.flow_slug,
-          ensure_flow_compiled.shape,
-          ensure_flow_compiled.queue_mode
-        );
-        status := 'recompiled';
-      when shape_changes <> '{}' then
-        status := 'mismatch';
-      else
-        perform pgflow.refuse_routing(
-          ensure_flow_compiled.flow_slug,
-          ensure_flow_compiled.queue_mode,
-          step_slugs,
-          routing_changes
-        );
-    end case;
-  else
-    perform pgflow.compile_flow(
-      ensure_flow_compiled.flow_slug,
-      ensure_flow_compiled.shape,
-      ensure_flow_compiled.queue_mode
-    );
-    status := 'compiled';
-  end if;
+  case verdict.status
+    when 'compiled' then
+      perform pgflow.compile_flow(
+        ensure_flow_compiled.flow_slug,
+        ensure_flow_compiled.shape,
+        ensure_flow_compiled.queue_mode
+      );
+    when 'recompiled' then
+      perform pgflow.recompile_flow(
+        ensure_flow_compiled.flow_slug,
+        ensure_flow_compiled.shape,
+        ensure_flow_compiled.queue_mode
+      );
+    when 'refused' then
+      perform pgflow.refuse_routing(
+        ensure_flow_compiled.flow_slug,
+        ensure_flow_compiled.queue_mode,
+        pgflow.shape_slugs(ensure_flow_compiled.shape),
+        verdict.differences
+      );
+    else
+      -- Verified or a mismatch: not a row is written, so that any number of workers can start at once.
+  end case;
 
-  return pgflow.compile_report(ensure_flow_compiled.flow_slug, status, shape_changes || routing_changes);
+  return pgflow.compile_report(ensure_flow_compiled.flow_slug, verdict.status, verdict.differences);
 end
 $function$;
 

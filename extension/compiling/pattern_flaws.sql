@@ -7,7 +7,10 @@ set search_path to pg_catalog, pg_temp
 as $function$
   select
     pattern_flaws.pattern_key,
-    format('must be {"defined": false} or {"defined": true, "value": {...}}, but is %s', pgflow.json_excerpt(pattern_flaws.pattern)),
+    format(
+      'must be {"defined": false} or {"defined": true, "value": {...}}, but is %s',
+      pgflow.json_excerpt(pattern_flaws.pattern)
+    ),
     false
   where jsonb_typeof(pattern_flaws.pattern) <> 'object'
     or jsonb_typeof(pattern_flaws.pattern -> 'defined') is distinct from 'boolean'

@@ -26,7 +26,11 @@ as $function$
     select
       1 as kind,
       null::int as step_index,
-      format('Queue mode: the database has "%s", the call has "%s".', flow.queue_mode, routing_differences.queue_mode) as sentence
+      format(
+        'Queue mode: the database has "%s", the call has "%s".',
+        flow.queue_mode,
+        routing_differences.queue_mode
+      ) as sentence
     from pgflow.flows as flow
     where flow.flow_slug = routing_differences.flow_slug
       and flow.queue_mode <> routing_differences.queue_mode

@@ -51,7 +51,7 @@ as $function$
           field.persisted
         )
         else format(
-          'Step at index %s: %s differs: the database has %s, the shape has %s.',
+          'Step at index %s, %s: the database has %s, the shape has %s.',
           field.step_index,
           field.key,
           field.persisted,

@@ -29,8 +29,12 @@ as $function$
     ),
     coalesce(item.step ->> 'whenUnmet', 'skip'),
     coalesce(item.step ->> 'whenExhausted', 'fail'),
-    case when (item.step #>> '{requiredInputPattern,defined}')::boolean then item.step #> '{requiredInputPattern,value}' end,
-    case when (item.step #>> '{forbiddenInputPattern,defined}')::boolean then item.step #> '{forbiddenInputPattern,value}' end,
+    case
+      when (item.step #>> '{requiredInputPattern,defined}')::boolean then item.step #> '{requiredInputPattern,value}'
+    end,
+    case
+      when (item.step #>> '{forbiddenInputPattern,defined}')::boolean then item.step #> '{forbiddenInputPattern,value}'
+    end,
     (item.step #>> '{options,maxAttempts}')::numeric::int,
     (item.step #>> '{options,baseDelay}')::numeric::int,
     (item.step #>> '{options,timeout}')::numeric::int,

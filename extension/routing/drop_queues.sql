@@ -24,7 +24,10 @@ begin
   loop
     if own.created_at <> own.physical_created_at then
       -- Made again by somebody: what it holds is not ours.
-      raise notice 'Queue "%" was made again outside of flow "%" and is left where it is.', own.queue_name, drop_queues.flow_slug;
+      raise notice using
+        message = format('Queue "%s" was made again outside of flow "%s".', own.queue_name, drop_queues.flow_slug),
+        detail = format('PGMQ says at %s, its owner row said at %s.', own.created_at, own.physical_created_at),
+        hint = format('It is left where it is. When nobody needs it: select pgmq.drop_queue(%L).', own.spellings[1]);
       continue;
     end if;
 

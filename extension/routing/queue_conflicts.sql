@@ -18,56 +18,11 @@ language sql
 stable
 set search_path to pg_catalog, pg_temp
 as $function$
-  with wanted as materialized (
-    select wanted.queue_name, wanted.step_slug
-    from pgflow.queues_to_own(
-      queue_conflicts.flow_slug,
-      queue_conflicts.queue_mode,
-      queue_conflicts.step_slugs
-    ) as wanted
-  ),
-  relation_to_make as (
-    select wanted.queue_name, relation.name
-    from wanted
-    cross join lateral unnest(pgflow.queue_relations(wanted.queue_name)) as relation (name)
-  ),
-  judged as (
-    select
-      coalesce(array_position(queue_conflicts.step_slugs, wanted.step_slug) - 1, 0) as step_index,
-      wanted.queue_name,
-      owner.flow_slug as owner_flow,
-      owner.step_slug as owner_step,
-      owner.physical_created_at,
-      pgflow.queue_owner(owner) as owner_text,
-      physical.spellings,
-      physical.created_at,
-      physical.relations,
-      twin.queue_name as twin_queue,
-      case
-        when twin.queue_name is not null then 'PF003'
-        when owner.queue_name is null and physical.is_taken then 'PF004'
-        when owner.queue_name is null then null
-        when owner.flow_slug <> queue_conflicts.flow_slug then 'PF005'
-        when owner.step_slug is distinct from wanted.step_slug and not queue_conflicts.replaces_own_queues then 'PF005'
-        -- A queue made again by somebody may hold what is not ours to drop.
-        when physical.created_at <> owner.physical_created_at then 'PF007'
-        when queue_conflicts.replaces_own_queues then null
-        when physical.created_at is null or not (physical.has_queue_table and physical.has_archive_table) then 'PF007'
-      end as errcode
-    from wanted
-    inner join pgflow.physical_queues(array(select every.queue_name from wanted as every)) as physical
-      on physical.queue_name = wanted.queue_name
-    left join pgflow.queues as owner
-      on owner.queue_name = wanted.queue_name
-    left join relation_to_make as twin
-      on twin.name = 'q_' || wanted.queue_name
-      and twin.queue_name <> wanted.queue_name
-  )
   select
     judged.step_index,
     judged.queue_name,
-    judged.owner_flow,
-    judged.owner_step,
+    (judged.owner).flow_slug,
+    (judged.owner).step_slug,
     judged.errcode,
     case judged.errcode
       when 'PF003' then format(
@@ -85,7 +40,7 @@ as $function$
         'Queue "%s", which flow "%s" needs, belongs to %s.',
         judged.queue_name,
         queue_conflicts.flow_slug,
-        judged.owner_text
+        owner.words
       )
       else format(
         'Queue "%s" of flow "%s" is not the one that was made for it.',
@@ -98,7 +53,7 @@ as $function$
         'PGMQ''s name for the table of one, pgmq.q_%s, is its name for an index or sequence of the other.',
         judged.queue_name
       )
-      when 'PF005' then format('A queue has one owner; this one''s is %s.', judged.owner_text)
+      when 'PF005' then format('A queue has one owner; this one''s is %s.', owner.words)
       else concat_ws(
         ' ',
         case
@@ -111,7 +66,7 @@ as $function$
             format('Schema pgmq has %s.', array_to_string(judged.relations, ', '))
           else 'Schema pgmq has nothing of it.'
         end,
-        'Its owner row says it was made at ' || judged.physical_created_at::text || '.'
+        'Its owner row says it was made at ' || (judged.owner).physical_created_at::text || '.'
       )
     end,
     case judged.errcode
@@ -130,7 +85,13 @@ as $function$
         queue_conflicts.flow_slug
       )
     end
-  from judged
+  from pgflow.judge_queues(
+    queue_conflicts.flow_slug,
+    queue_conflicts.queue_mode,
+    queue_conflicts.step_slugs,
+    queue_conflicts.replaces_own_queues
+  ) as judged
+  cross join lateral (select pgflow.queue_owner(judged.owner)) as owner (words)
   where judged.errcode is not null
   order by judged.step_index;
 $function$;

@@ -7,7 +7,10 @@ as $function$
 begin
   raise exception using
     errcode = 'PF017',
-    message = format('The server''s lock table is too small for the queues of flow "%s".', refuse_full_lock_table.flow_slug),
+    message = format(
+      'The server''s lock table is too small for the queues of flow "%s".',
+      refuse_full_lock_table.flow_slug
+    ),
     detail = format(
       'The flow has %s queues, and making or dropping one takes about 25 locks: %s.',
       refuse_full_lock_table.queue_count,

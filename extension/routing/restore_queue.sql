@@ -18,7 +18,11 @@ begin
   where owner.queue_name = restore_queue.queue_name
   for update of flow;
 
-  if not found or (select physical.is_taken from pgflow.physical_queues(array[restore_queue.queue_name]) as physical) then
+  if not found then
+    return;
+  end if;
+
+  if (select physical.is_taken from pgflow.physical_queues(array[restore_queue.queue_name]) as physical) then
     return;
   end if;
 
