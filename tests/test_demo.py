@@ -255,6 +255,11 @@ BAD_INPUT = {
     ),
     "a NUL character": (b'{"id": "b", "title": "t", "body": "x\\u0000y"}\n', 1, '"body" holds a NUL character'),
     "half a surrogate pair": (b'{"id": "b", "title": "\\ud83d", "body": ""}\n', 1, '"title" holds half of a surrogate'),
+    "a text without end": (
+        b'{"id": "b", "title": "t", "body": "' + b"x" * 1_000_001 + b'"}\n',
+        1,
+        '"body" is 1,000,001 characters long; at most 1,000,000 are taken',
+    ),
     "a repeated id": (GOOD + b"\n" + GOOD, 3, 'the id "a" was used on line 1 already'),
     "bytes that are not UTF-8": (
         GOOD + b'{"id": "b", "title": "caf\xe9", "body": ""}\n',
@@ -470,9 +475,11 @@ def test_a_body_is_cut_into_sentences(body: str, sentences: list[str]) -> None:
 
 
 def test_a_digest_is_bounded_however_long_the_body_is() -> None:
-    found = text.sentences("word " * 200_000 + ". " + "Short one. " * 5_000)
+    found = text.sentences("word " * 1_000 + ". " + "Short one. " * 1_000)
     assert len(found) == text.MAX_SENTENCES
     assert max(map(len, found)) == text.MAX_SENTENCE_CHARS
+    assert text.sentences("." * text.MAX_READ_CHARS + "Unread.") == []
+    assert classify_text("", "." * text.MAX_READ_CHARS + "Error: how do I? Please help me!").route == "chat"
 
 
 def test_a_handler_gives_the_same_answer_every_time() -> None:

@@ -14,7 +14,7 @@ from pgflow_stepq.demo.rules import (
     ROUTES,
     THRESHOLD,
 )
-from pgflow_stepq.demo.text import fold, has_code_block, link_count, prose
+from pgflow_stepq.demo.text import MAX_READ_CHARS, fold, has_code_block, link_count, prose
 
 # More links than this in one post is how advertisements look.
 _MANY_LINKS = 3
@@ -49,8 +49,9 @@ def classify_text(title: str, body: str) -> Verdict:
 
     Every keyword found counts one point in the body and two in the title; patterns and question marks
     count what their rule says. The highest score wins if it reaches the threshold, else the thread is
-    chat. Nothing but title and body goes into the answer.
+    chat. Nothing but the title and the first MAX_READ_CHARS of the body goes into the answer.
     """
+    body = body[:MAX_READ_CHARS]
     signs: list[tuple[str, int, str]] = []
     said_title, said_body = prose(title), prose(body)
     folded_title, folded_body = fold(said_title), fold(said_body)

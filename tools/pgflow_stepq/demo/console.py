@@ -56,18 +56,11 @@ class Console:
         self._write(f"{_INDENT}{text}".rstrip() + "\n")
 
     def paragraph(self, label: str, text: str) -> None:
-        """Write a longer text, broken into lines that hang beside its label."""
-        hanging = " " * display_width(f"{_INDENT}{label}  ")
-        self._write(
-            textwrap.fill(
-                text,
-                WIDTH,
-                initial_indent=f"{_INDENT}{label}  ",
-                subsequent_indent=hanging,
-                break_on_hyphens=False,
-            )
-            + "\n"
-        )
+        """Write a longer text, broken at its spaces but not at no-break spaces, beside its label."""
+        first = f"{_INDENT}{label}  "
+        rest = " " * display_width(first)
+        broken = textwrap.fill(text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+        self._write(broken.replace("\u00a0", " ") + "\n")
 
     def block(self, text: str) -> None:
         """Write text that is meant to be copied: as it is, without an indent."""

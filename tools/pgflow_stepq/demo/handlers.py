@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from pgflow_stepq.demo.classifier import classify_text
 from pgflow_stepq.demo.language import detect
-from pgflow_stepq.demo.text import clip, sentences, visible
+from pgflow_stepq.demo.text import MAX_READ_CHARS, clip, sentences, visible
 from pgflow_stepq.worker.handlers import TaskContext
 
 SINK_URL_VARIABLE: Final = "PGFLOW_DEMO_SINK_URL"
@@ -40,7 +40,7 @@ def classify(_: Any, context: TaskContext) -> dict[str, Any]:
             "id": thread["id"],
             "title": clip(visible(thread["title"]), _TITLE_CHARS),
             "author": thread.get("author"),
-            "excerpt": clip(visible(thread["body"]), _EXCERPT_CHARS),
+            "excerpt": clip(visible(thread["body"][:MAX_READ_CHARS]), _EXCERPT_CHARS),
         },
     }
 

@@ -110,4 +110,4 @@ def show_diagram(console: Console, connection: Connection, flow_slug: str) -> No
 
 
 def _listed(counts: Sequence[Count]) -> str:
-    return ", ".join(f"{count.label} {count.count:,}" for count in counts)
+    return ", ".join(f"{count.label}\u00a0{count.count:,}" for count in counts)

@@ -9,6 +9,8 @@ import unicodedata
 # A digest of a very long post is not made better by its hundredth sentence.
 MAX_SENTENCES = 100
 MAX_SENTENCE_CHARS = 280
+# Handlers read so much of a body and no more, so that the time they take has a limit too.
+MAX_READ_CHARS = 50_000
 
 _CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _TAG = re.compile(r"<[/!]?[A-Za-z-][^<>]*>")
@@ -69,10 +71,11 @@ def sentences(body: str) -> list[str]:
     """Cut a body into sentences, in order.
 
     Code blocks, tags and links are left out. The result has at most MAX_SENTENCES elements of at most
-    MAX_SENTENCE_CHARS characters each; it is empty for a body without any letter or digit.
+    MAX_SENTENCE_CHARS characters each, from the first MAX_READ_CHARS of the body; it is empty for a body
+    without any letter or digit.
     """
     found: list[str] = []
-    for piece in _SENTENCE_END.split(prose(body)):
+    for piece in _SENTENCE_END.split(prose(body[:MAX_READ_CHARS])):
         sentence = visible(piece)
         if any(char.isalnum() for char in sentence):
             found.append(clip(sentence, MAX_SENTENCE_CHARS))

@@ -12,6 +12,8 @@ from pgflow_stepq.demo.text import clip
 from pgflow_stepq.errors import StepqError
 
 BUNDLED: Final = Path(__file__).with_name("threads.jsonl")
+# More than this is no post, but a file in the wrong place.
+MAX_CHARACTERS: Final = 1_000_000
 _LINE_FORMAT: Final = '{"id": "…", "title": "…", "body": "…", "author": "…"}'
 
 
@@ -121,6 +123,13 @@ def _check_text(key: str, value: object, path: Path, number: int, *, nullable: b
         return
     if not isinstance(value, str):
         _refuse(path, number, f'"{key}" must be a string, found {_kind(value)}', f"Write {_LINE_FORMAT}")
+    if len(value) > MAX_CHARACTERS:
+        _refuse(
+            path,
+            number,
+            f'"{key}" is {len(value):,} characters long; at most {MAX_CHARACTERS:,} are taken',
+            "Shorten the text, or leave the thread out.",
+        )
     if "\x00" in value:
         _refuse(
             path,

@@ -73,4 +73,4 @@ def _progress(runs: dict[str, int], steps: list[StepFigures]) -> str:
     parts = [f"runs {ended:,}/{ended + runs['started']:,}"]
     parts += [f"{step.step_slug} {step.tasks_completed:,}" for step in steps]
     open_tasks = sum(step.tasks_open for step in steps)
-    return " · ".join(parts) + (f" · open tasks {open_tasks:,}" if open_tasks else "")
+    return " · ".join(parts) + (f" · open {open_tasks:,}" if open_tasks else "")
