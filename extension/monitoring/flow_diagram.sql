@@ -65,7 +65,7 @@ begin
       where source.step_slug is not null
         or step.condition is not null
     )
-    select string_agg(line.code, chr(10) order by line.section, line.target, line.source) || chr(10)
+    select string_agg(line.code, chr(10) order by line.section, line.target, line.source)
     from line
   );
 end

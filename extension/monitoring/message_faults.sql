@@ -37,8 +37,9 @@ as $function$
     on message.queue_name = active.queue_name
     and message.msg_id = active.message_id
   left join pgflow.queues as queue on queue.queue_name = message.queue_name
-  where message.msg_id is null
-    or active.run_id is null;
+  where active.run_id is null
+    -- Recompilation replaces a queue with its tasks, but the new one shows at once and the tasks by snapshot.
+    or (message.msg_id is null and pgflow.queue_is_unreplaced(active.queue_name));
 $function$;
 
 comment on function pgflow.message_faults(text) is

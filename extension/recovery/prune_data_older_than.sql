@@ -5,6 +5,7 @@ set search_path to pg_catalog, pg_temp
 as $function$
 declare
   ended_before timestamptz;
+  flow_slugs text[];
 begin
   if retention_interval is null or retention_interval < interval '0' then
     raise exception using
@@ -25,14 +26,29 @@ begin
   -- Capped at a millennium: the server's dates come to an end.
   ended_before := clock_timestamp() - least(retention_interval, interval '1000 years');
 
+  -- Pruning takes runs before queues, recompilation and deletion queues before runs. So it keeps them away from the
+  -- flows that it works on, and leaves alone those that they are at.
+  flow_slugs := array(
+    select flow.flow_slug
+    from pgflow.flows as flow
+    where exists (
+      select
+      from pgflow.runs as run
+      where run.flow_slug = flow.flow_slug
+        and coalesce(run.completed_at, run.failed_at) < ended_before
+    )
+    order by flow.flow_slug collate "C"
+    for key share skip locked
+  );
+
   return query
   select 'workers', pgflow.prune_workers(ended_before, batch_size);
 
   return query
   select pruned.what, pruned.deleted
-  from pgflow.prune_runs(ended_before, batch_size) as pruned;
+  from pgflow.prune_runs(flow_slugs, ended_before, batch_size) as pruned;
 end
 $function$;
 
 comment on function pgflow.prune_data_older_than(interval, int) is
-'Deletes one batch of runs that ended longer ago than retention_interval, with their step states, tasks and archived messages, and one batch of workers that stopped or fell silent as long ago and whose tasks are gone; of each function and subscription the last worker stays. Runs in progress are not touched, nor runs that somebody is locking. Returns what was deleted (workers, runs, step_states, step_tasks, messages): call it, a transaction each, until all are 0. Raises PF019 for a negative interval or a batch_size under 1.';
+'Deletes one batch of runs that ended longer ago than retention_interval, with their step states, tasks and archived messages, and one batch of workers that stopped or fell silent as long ago and whose tasks are gone; of each function and subscription the last worker stays. Runs in progress are not touched, nor what somebody is locking: it is left for the next call. Returns what was deleted (workers, runs, step_states, step_tasks, messages): call it, a transaction each, until all are 0. Raises PF019 for a negative interval or a batch_size under 1.';

@@ -1,38 +1,22 @@
-create function pgflow.prune_runs(ended_before timestamptz, batch_size int)
+create function pgflow.prune_runs(flow_slugs text[], ended_before timestamptz, batch_size int)
 returns table (what text, deleted bigint)
 language plpgsql
 set search_path to pg_catalog, pg_temp
 as $function$
 declare
-  candidates uuid[];
   run_ids uuid[];
   messages pgflow.message_ref[];
   runs bigint;
   states bigint;
   tasks bigint;
 begin
-  candidates := array(
-    select run.run_id
-    from pgflow.runs as run
-    where coalesce(run.completed_at, run.failed_at) < ended_before
-    order by run.run_id
-    limit prune_runs.batch_size
-  );
-
-  -- Recompilation and deletion take the flow's row, then its queues, then its runs. Pruning needs the queues after the
-  -- runs, so it has to keep them away from the flow first.
-  perform
-  from pgflow.flows as flow
-  where flow.flow_slug in (select run.flow_slug from pgflow.runs as run where run.run_id = any(candidates))
-  order by flow.flow_slug collate "C"
-  for key share;
-
   run_ids := array(
     select run.run_id
     from pgflow.runs as run
-    where run.run_id = any(candidates)
+    where run.flow_slug = any(flow_slugs)
       and coalesce(run.completed_at, run.failed_at) < ended_before
     order by run.run_id
+    limit prune_runs.batch_size
     for update skip locked
   );
 
@@ -83,5 +67,5 @@ begin
 end
 $function$;
 
-comment on function pgflow.prune_runs(timestamptz, int) is
-'Internal: deletes one batch of runs that ended before a time, with all that belongs to them. Runs that are locked are left for the next batch. Takes every lock in the common order.';
+comment on function pgflow.prune_runs(text[], timestamptz, int) is
+'Internal: deletes one batch of runs of some flows, whose rows the caller has locked, that ended before a time, with all that belongs to them. Runs that are locked are left for the next batch. Takes every lock in the common order.';

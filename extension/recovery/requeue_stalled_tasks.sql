@@ -11,6 +11,7 @@ set jit to off
 as $function$
 declare
   flow_slugs text[];
+  run_ids uuid[];
   lost pgflow.task_result[];
   messages pgflow.message_ref[];
 begin
@@ -25,6 +26,19 @@ begin
   );
 
   -- First the tasks that may not start again: ending them takes the locks of runs, which come before those of tasks.
+  run_ids := array(
+    select run.run_id
+    from pgflow.runs as run
+    where run.run_id in (
+      select stalled.run_id
+      from pgflow.stalled_tasks as stalled
+      where not stalled.may_start_again
+        and stalled.flow_slug = any(flow_slugs)
+    )
+    order by run.run_id
+    for no key update skip locked
+  );
+
   lost := array(
     select
       row(
@@ -40,9 +54,14 @@ begin
         )
       )::pgflow.task_result
     from pgflow.stalled_tasks as stalled
+    inner join pgflow.step_tasks as task
+      on task.run_id = stalled.run_id
+      and task.step_slug = stalled.step_slug
+      and task.task_index = stalled.task_index
     where not stalled.may_start_again
-      and stalled.flow_slug = any(flow_slugs)
-    order by stalled.run_id, stalled.step_slug, stalled.task_index
+      and stalled.run_id = any(run_ids)
+    order by stalled.run_id, stalled.step_index, stalled.task_index
+    for no key update of task skip locked
   );
 
   if lost <> '{}' then

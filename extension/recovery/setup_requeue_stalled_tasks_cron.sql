@@ -13,4 +13,4 @@ end
 $function$;
 
 comment on function pgflow.setup_requeue_stalled_tasks_cron(text) is
-'Schedules requeue_stalled_tasks() through pg_cron, in place of an earlier job of that name. cron_interval is what pg_cron takes: seconds (pg_cron 1.5 and newer) or a cron expression. Returns what was scheduled. Raises PF019 without pg_cron. As in pgflow 0.14.';
+'Schedules requeue_stalled_tasks() through pg_cron, in place of an earlier job of that name. cron_interval is what pg_cron takes: seconds (pg_cron 1.5 and newer) or a cron expression. Returns what was scheduled. Raises PF019 without pg_cron, or when it doesn''t take the interval. As in pgflow 0.14.';

@@ -18,4 +18,4 @@ end
 $function$;
 
 comment on function pgflow.setup_ensure_workers_cron(text) is
-'Schedules ensure_workers() through pg_cron, with an hourly clean-up of pg_cron''s log, in place of earlier jobs of these names. cron_interval is what pg_cron takes: seconds (pg_cron 1.5 and newer) or a cron expression. Returns what was scheduled. Raises PF019 without pg_cron. As in pgflow 0.14.';
+'Schedules ensure_workers() through pg_cron, with an hourly clean-up of pg_cron''s log, in place of earlier jobs of these names. cron_interval is what pg_cron takes: seconds (pg_cron 1.5 and newer) or a cron expression. Returns what was scheduled. Raises PF019 without pg_cron, or when it doesn''t take the interval. As in pgflow 0.14.';
