@@ -4,9 +4,6 @@ language plpgsql
 set search_path to pg_catalog, pg_temp
 set plan_cache_mode to force_generic_plan
 set enable_seqscan to off
-set enable_hashjoin to off
-set enable_mergejoin to off
-set enable_material to off
 set jit to off
 as $function$
 declare
@@ -55,7 +52,8 @@ begin
   end if;
 
   -- Locking the tasks here lets several workers of one queue pass each other instead of picking the same head. The
-  -- inner limit bounds what one look can cost while others hold the head; the outer one stops locking at enough.
+  -- inner limit bounds what one look can cost while others hold the head, and leaves room for many workers that each
+  -- keep the transaction of their claim open; the outer one stops locking at enough.
   execute format(
     $sql$
       select array_agg(candidate.msg_id order by candidate.msg_id)
@@ -66,7 +64,7 @@ begin
           from pgmq.%I as message
           where message.vt <= $1
           order by message.vt, message.msg_id
-          limit 8::bigint * $3
+          limit greatest(1000, 8::bigint * $3)
         ) as head
         cross join lateral (
           select found.task_index

@@ -4,9 +4,6 @@ language plpgsql
 set search_path to pg_catalog, pg_temp
 set plan_cache_mode to force_generic_plan
 set enable_seqscan to off
-set enable_hashjoin to off
-set enable_mergejoin to off
-set enable_material to off
 set jit to off
 as $function$
 declare
@@ -59,7 +56,7 @@ begin
         select message.msg_id
         from unnest(ids, classes) as message (msg_id, class)
         where message.class = 'claimable'
-          and message.msg_id = any(locked)
+          and message.msg_id in (select unnest(locked))
       ),
       (worker).worker_id,
       reads
@@ -73,7 +70,7 @@ begin
         select message.msg_id
         from unnest(ids, classes) as message (msg_id, class)
         where message.class = 'started'
-          and message.msg_id = any(locked)
+          and message.msg_id in (select unnest(locked))
       )
     );
   end if;
@@ -100,7 +97,7 @@ begin
     end,
     case
       when attempt.msg_id is not null then null
-      when message.class in ('claimable', 'started') and not message.msg_id = any(locked)
+      when message.class in ('claimable', 'started') and message.msg_id not in (select unnest(locked))
         then 'another session is working on the task'
       else message.reason
     end,

@@ -43,10 +43,15 @@ begin
     return;
   end if;
 
+  -- Looked for under the lock of the flow, so that it can't go before the batch is done.
+  if to_regclass(format('pgmq.%I', 'q_' || worker.queue_name)) is null then
+    perform pgflow.refuse_missing_queue(worker);
+  end if;
+
   return query
   select * from pgflow.claim_batch(worker, msg_ids, 0);
 end
 $function$;
 
 comment on function pgflow.claim_tasks(text, text, text, bigint[], uuid) is
-'Claims the tasks of messages that the caller has read. queue_name, flow_slug, step_slug (null for a flow-mode flow) must be what the worker registered for. One row for every distinct id, in the order passed; null ids are ignored. Outcomes: claimed (one attempt, message hidden until the recovery boundary), deferred (in progress; hidden, no attempt), archived (ended), gone (not in the queue). A message in the queue that is no exact task makes the whole batch fatal: nothing is claimed, the outcomes are unsupported and released, the worker''s function is disabled and one warning (PF011) goes out; commit before you act on that. Raises PF010 (wrong subscription), PF012 (function disabled), PF013 (worker unknown, stopped or of an older generation) before any message changes.';
+'Claims the tasks of messages that the caller has read. queue_name, flow_slug, step_slug (null for a flow-mode flow) must be what the worker registered for. One row for every distinct id, in the order passed; null ids are ignored. Outcomes: claimed (one attempt, message hidden until the recovery boundary), deferred (in progress; hidden, no attempt), archived (ended), gone (not in the queue). A message in the queue that is no exact task makes the whole batch fatal: nothing is claimed, the outcomes are unsupported and released, the worker''s function is disabled and one warning (PF011) goes out; commit before you act on that. Raises PF010 (wrong subscription), PF012 (function disabled), PF013 (worker unknown, stopped or of an older generation), PF007 (the queue is gone) before any message changes.';

@@ -48,8 +48,11 @@ begin
         where passed.msg_id is not null
         group by passed.msg_id
       ) as asked
-      left join pgmq.%I as message on message.msg_id = asked.msg_id
-      -- Each id names at most one task. Saying so keeps the planner from reading all tasks of the queue instead.
+      -- Each of these gives at most one row. Saying so keeps the planner, whatever it believes about these tables, from
+      -- reading one as a whole where a few look-ups do.
+      left join lateral (
+        select found.msg_id from pgmq.%I as found where found.msg_id = asked.msg_id limit 1
+      ) as message on true
       left join lateral (
         select found.*
         from pgflow.step_tasks as found
@@ -57,10 +60,16 @@ begin
           and found.message_id = asked.msg_id
         limit 1
       ) as task on true
-      left join pgflow.step_states as state
-        on state.run_id = task.run_id
-        and state.step_slug = task.step_slug
-      left join pgflow.runs as run on run.run_id = task.run_id
+      left join lateral (
+        select found.status
+        from pgflow.step_states as found
+        where found.run_id = task.run_id
+          and found.step_slug = task.step_slug
+        limit 1
+      ) as state on true
+      left join lateral (
+        select found.status from pgflow.runs as found where found.run_id = task.run_id limit 1
+      ) as run on true
       cross join lateral (
         select
           coalesce(

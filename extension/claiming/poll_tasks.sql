@@ -39,11 +39,7 @@ begin
 
     if candidates is null then
       worker := pgflow.check_subscription(poll_tasks.worker_id);
-      raise exception using
-        errcode = 'PF007',
-        message = format('Queue "%s" of flow "%s" is gone from PGMQ.', worker.queue_name, worker.flow_slug),
-        detail = format('PGMQ has no table "q_%s"; worker %s polls it.', worker.queue_name, worker.worker_id),
-        hint = 'Somebody dropped the queue by hand. Compile the flow again to see what is missing.';
+      perform pgflow.refuse_missing_queue(worker);
     end if;
 
     if candidates <> '{}' then

@@ -13,17 +13,30 @@ declare
       else array_to_string(unsupported, ', ')
     end
   );
+  free bigint[];
 begin
-  perform pgflow.set_visibility(
-    array(select row(worker.queue_name, message.msg_id)::pgflow.message_ref from unnest(msg_ids) as message (msg_id)),
-    array_fill(clock_timestamp(), array[cardinality(msg_ids)])
-  );
+  -- The batch holds messages whose tasks are not locked here. One that another session has is claimed, finished or
+  -- refused there, which says when it can be read again; waiting for it could close a circle.
+  execute format(
+    $sql$
+      select array_agg(free.msg_id)
+      from (
+        select message.msg_id from pgmq.%I as message where message.msg_id = any($1) order by message.msg_id for update skip locked
+      ) as free
+    $sql$,
+    'q_' || worker.queue_name
+  )
+  into free
+  using msg_ids;
 
-  update pgflow.workers as own
-  set stop_reason = refusal
-  where own.worker_id = worker.worker_id;
+  if free is not null then
+    perform pgflow.set_visibility(
+      array(select row(worker.queue_name, message.msg_id)::pgflow.message_ref from unnest(free) as message (msg_id)),
+      array_fill(clock_timestamp(), array[cardinality(free)])
+    );
+  end if;
 
-  -- Last, after the messages: the one exception to the order of locks, since only now it is known that it comes to this.
+  -- After the messages: the one exception to the order of locks, since only now it is known that it comes to this.
   update pgflow.worker_functions as function
   set
     enabled = false,
@@ -31,6 +44,19 @@ begin
     disabled_reason = refusal,
     updated_at = clock_timestamp()
   where function.function_name = worker.function_name;
+
+  -- Sessions of one worker share the lock of its row, so none may wait here for another one to let go. The function's
+  -- row above lets one after the other come here; where another session of the worker still claims, that row alone
+  -- stops it.
+  update pgflow.workers as own
+  set stop_reason = refusal
+  from (
+    select free_row.worker_id
+    from pgflow.workers as free_row
+    where free_row.worker_id = worker.worker_id
+    for no key update skip locked
+  ) as mine
+  where own.worker_id = mine.worker_id;
 
   -- A warning and no error: an error would undo all of the above.
   raise warning using

@@ -28,7 +28,7 @@ begin
           and task.step_slug = state.step_slug
       )
     end
-  from unnest(endings) as ending
+  from (select every.* from unnest(endings) as every limit cardinality(endings)) as ending
   cross join pgflow.steps as step
   where state.run_id = ending.run_id
     and state.step_slug = ending.step_slug

@@ -13,7 +13,7 @@ begin
     status = 'failed',
     failed_at = clock_timestamp(),
     error_message = ending.message
-  from unnest(endings) as ending
+  from (select every.* from unnest(endings) as every limit cardinality(endings)) as ending
   where state.run_id = ending.run_id
     and state.step_slug = ending.step_slug;
 

@@ -38,20 +38,33 @@ begin atomic
     end as verdict,
     result.output,
     result.error_message,
-    clock_timestamp()
-    + make_interval(secs => pgflow.calculate_retry_delay(step.base_delay, task.attempts_count)) as visible_at,
+    case
+      when result.kind = 'failure' then
+        clock_timestamp()
+        + make_interval(secs => pgflow.calculate_retry_delay(step.base_delay, task.attempts_count))
+    end as visible_at,
     result.kind = 'stalled' as stalled
   from unnest(results) with ordinality as result (
     run_id, step_slug, task_index, attempt, kind, output, error_message, "position"
   )
-  left join pgflow.step_tasks as task
-    on task.run_id = result.run_id
-    and task.step_slug = result.step_slug
-    and task.task_index = result.task_index
-  left join pgflow.step_states as state
-    on state.run_id = task.run_id
-    and state.step_slug = task.step_slug
-  left join pgflow.runs as run on run.run_id = task.run_id
+  left join lateral (
+    select found.*
+    from pgflow.step_tasks as found
+    where found.run_id = result.run_id
+      and found.step_slug = result.step_slug
+      and found.task_index = result.task_index
+    limit 1
+  ) as task on true
+  left join lateral (
+    select found.status
+    from pgflow.step_states as found
+    where found.run_id = task.run_id
+      and found.step_slug = task.step_slug
+    limit 1
+  ) as state on true
+  left join lateral (
+    select found.status from pgflow.runs as found where found.run_id = task.run_id limit 1
+  ) as run on true
   left join pgflow.step_options as step
     on step.flow_slug = task.flow_slug
     and step.step_slug = task.step_slug

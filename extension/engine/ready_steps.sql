@@ -16,7 +16,15 @@ begin atomic
       else 'start'
     end as decision
   from pgflow.runs as run
-  inner join pgflow.step_states as state on state.run_id = run.run_id
+  cross join lateral (
+    -- A subquery of its own, so that it is always the runs that lead to the states.
+    select every.*
+    from pgflow.step_states as every
+    where every.run_id = run.run_id
+      and every.status = 'created'
+      and every.remaining_deps = 0
+    offset 0
+  ) as state
   inner join pgflow.steps as step
     on step.flow_slug = state.flow_slug
     and step.step_slug = state.step_slug
@@ -30,9 +38,7 @@ begin atomic
       end as input
   ) as condition
   where run.run_id = any(run_ids)
-    and run.status = 'started'
-    and state.status = 'created'
-    and state.remaining_deps = 0;
+    and run.status = 'started';
 end;
 
 comment on function pgflow.ready_steps(uuid[]) is

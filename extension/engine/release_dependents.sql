@@ -23,9 +23,13 @@ begin
         end
       ) as tasks
     from unnest(run_ids, step_slugs) as ended (run_id, step_slug)
-    inner join pgflow.step_states as ended_state
-      on ended_state.run_id = ended.run_id
-      and ended_state.step_slug = ended.step_slug
+    cross join lateral (
+      select found.*
+      from pgflow.step_states as found
+      where found.run_id = ended.run_id
+        and found.step_slug = ended.step_slug
+      limit 1
+    ) as ended_state
     inner join pgflow.steps as source
       on source.flow_slug = ended_state.flow_slug
       and source.step_slug = ended_state.step_slug
@@ -36,6 +40,7 @@ begin
       on target.flow_slug = dep.flow_slug
       and target.step_slug = dep.step_slug
     group by ended.run_id, dep.step_slug
+    limit 1000000000 * cardinality(run_ids)::bigint
   ) as released
   where dependent.run_id = released.run_id
     and dependent.step_slug = released.step_slug
@@ -48,6 +53,7 @@ begin
     select ended.run_id, count(*)::int as steps
     from unnest(run_ids) as ended (run_id)
     group by ended.run_id
+    limit cardinality(run_ids)
   ) as ended
   where run.run_id = ended.run_id;
 end

@@ -2,6 +2,9 @@ create function pgflow.settle_tasks(results pgflow.task_result[])
 returns table (run_id uuid, step_slug text, task_index int, status text)
 language plpgsql
 set search_path to pg_catalog, pg_temp
+-- Plans are made once a session, perhaps on empty tables, and must stay right when these have grown: so rows are looked
+-- up by key, one by one, for each thing that ended, here and in all that this calls. A limit that the planner can't
+-- estimate lets it expect few rows of an array, and a lateral one keeps it from turning a look-up round.
 set plan_cache_mode to force_generic_plan
 set enable_seqscan to off
 set enable_hashjoin to off
@@ -10,6 +13,7 @@ set enable_material to off
 set jit to off
 as $function$
 declare
+  run_ids uuid[];
   verdicts pgflow.task_verdict[];
   endings pgflow.step_ending[];
   leaving pgflow.message_ref[];
@@ -18,32 +22,36 @@ declare
 begin
   -- Locks in the order that all of the engine keeps: flows, runs, then tasks. Whoever holds a run's lock is the only
   -- one to change its steps.
+  run_ids := array(select distinct result.run_id from unnest(results) as result where result.run_id is not null);
+
   perform
   from pgflow.flows as flow
-  where flow.flow_slug in (
-    select run.flow_slug
-    from unnest(results) as result
-    inner join pgflow.runs as run on run.run_id = result.run_id
-  )
+  where flow.flow_slug = any(array(select distinct run.flow_slug from pgflow.runs as run where run.run_id = any(run_ids)))
   order by flow.flow_slug collate "C"
   for key share;
 
-  perform
-  from pgflow.runs as run
-  where run.run_id in (select result.run_id from unnest(results) as result)
-  order by run.run_id
-  for no key update;
+  perform from pgflow.runs as run where run.run_id = any(run_ids) order by run.run_id for no key update;
 
   perform
-  from pgflow.step_tasks as task
-  inner join pgflow.steps as step
-    on step.flow_slug = task.flow_slug
-    and step.step_slug = task.step_slug
-  where (task.run_id, task.step_slug, task.task_index) in (
-    select result.run_id, result.step_slug, result.task_index from unnest(results) as result
-  )
-  order by task.run_id, step.step_index, task.task_index
-  for no key update of task;
+  from (
+    select result.run_id, result.step_slug, result.task_index
+    from unnest(results) as result
+    inner join pgflow.runs as run on run.run_id = result.run_id
+    inner join pgflow.steps as step
+      on step.flow_slug = run.flow_slug
+      and step.step_slug = result.step_slug
+    order by result.run_id, step.step_index, result.task_index
+    limit cardinality(results)
+  ) as named
+  cross join lateral (
+    select task.status
+    from pgflow.step_tasks as task
+    where task.run_id = named.run_id
+      and task.step_slug = named.step_slug
+      and task.task_index = named.task_index
+    limit 1
+    for no key update
+  ) as locked;
 
   -- A statement of its own, so that it sees what was committed while the locks were waited for.
   verdicts := array(select judged from pgflow.judge_results(results) as judged);
@@ -67,7 +75,7 @@ begin
     completed_at = case when verdict.verdict = 'completed' then clock_timestamp() end,
     failed_at = case when verdict.verdict in ('violates', 'exhausted') then clock_timestamp() end,
     permanently_stalled_at = case when verdict.stalled then clock_timestamp() end
-  from unnest(verdicts) as verdict
+  from (select every.* from unnest(verdicts) as every limit cardinality(verdicts)) as verdict
   where task.run_id = verdict.run_id
     and task.step_slug = verdict.step_slug
     and task.task_index = verdict.task_index
@@ -104,9 +112,13 @@ begin
       end as ending,
       fed_map.step_slug as fed_map
     from judged
-    inner join pgflow.step_states as state
-      on state.run_id = judged.run_id
-      and state.step_slug = judged.step_slug
+    cross join lateral (
+      select found.flow_slug, found.step_slug, found.remaining_tasks
+      from pgflow.step_states as found
+      where found.run_id = judged.run_id
+        and found.step_slug = judged.step_slug
+      limit 1
+    ) as state
     inner join pgflow.steps as step
       on step.flow_slug = state.flow_slug
       and step.step_slug = state.step_slug
@@ -155,15 +167,12 @@ begin
     from unnest(verdicts) as verdict
     where verdict.verdict = 'completed'
     group by verdict.run_id, verdict.step_slug
+    limit cardinality(verdicts)
   ) as completed
   where state.run_id = completed.run_id
     and state.step_slug = completed.step_slug
-    and not exists (
-      select
-      from unnest(endings) as ending
-      where ending.run_id = completed.run_id
-        and ending.step_slug = completed.step_slug
-        and ending.ending = 'complete'
+    and (completed.run_id, completed.step_slug) not in (
+      select ending.run_id, ending.step_slug from unnest(endings) as ending where ending.ending = 'complete'
     );
 
   if endings is not null then
@@ -199,16 +208,26 @@ begin
       -- What the element would get if it came in a call of its own, right after this one.
       when verdict.verdict = 'repeated' and pgflow.task_is_active(task.status) then 'superseded'
       when verdict.verdict = 'repeated' then 'ended'
+      -- Another result of the batch ended its step or run: nothing is left to retry.
+      when verdict.verdict = 'retrying' and not pgflow.task_is_active(task.status) then 'ended'
       else verdict.verdict
     end
   from unnest(verdicts) as verdict
-  left join pgflow.step_tasks as task
-    on task.run_id = verdict.run_id
-    and task.step_slug = verdict.step_slug
-    and task.task_index = verdict.task_index
-  left join pgflow.step_states as state
-    on state.run_id = verdict.run_id
-    and state.step_slug = verdict.step_slug
+  left join lateral (
+    select found.status
+    from pgflow.step_tasks as found
+    where found.run_id = verdict.run_id
+      and found.step_slug = verdict.step_slug
+      and found.task_index = verdict.task_index
+    limit 1
+  ) as task on true
+  left join lateral (
+    select found.status
+    from pgflow.step_states as found
+    where found.run_id = verdict.run_id
+      and found.step_slug = verdict.step_slug
+    limit 1
+  ) as state on true
   order by verdict.position;
 end
 $function$;

@@ -10,16 +10,16 @@ declare
 begin
   with recursive reached as (
     select
-      state.flow_slug,
+      run.flow_slug,
       ending.run_id,
       ending.step_slug,
       ending.ending = 'skip-cascade' as cascades,
       ending.reason,
       ending.message
     from unnest(endings) as ending
-    inner join pgflow.step_states as state
-      on state.run_id = ending.run_id
-      and state.step_slug = ending.step_slug
+    cross join lateral (
+      select found.flow_slug from pgflow.runs as found where found.run_id = ending.run_id limit 1
+    ) as run
     union
     select
       reached.flow_slug,
@@ -63,7 +63,11 @@ begin
     set
       status = 'skipped',
       skipped_at = clock_timestamp()
-    from unnest(run_ids, step_slugs) as skipped (run_id, step_slug)
+    from (
+      select every.run_id, every.step_slug
+      from unnest(run_ids, step_slugs) as every (run_id, step_slug)
+      limit cardinality(run_ids)
+    ) as skipped
     where task.run_id = skipped.run_id
       and task.step_slug = skipped.step_slug
       and pgflow.task_is_active(task.status)

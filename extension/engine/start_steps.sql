@@ -16,10 +16,14 @@ begin
       status = 'started',
       started_at = clock_timestamp(),
       remaining_tasks = state.initial_tasks
-    from pgflow.ready_steps(run_ids) as ready
+    from (
+      select found.run_id, found.step_slug
+      from pgflow.ready_steps(run_ids) as found
+      where found.decision = 'start'
+      limit 1000000000 * cardinality(run_ids)::bigint
+    ) as ready
     where state.run_id = ready.run_id
       and state.step_slug = ready.step_slug
-      and ready.decision = 'start'
     returning state.run_id, state.flow_slug, state.step_slug, state.initial_tasks
   )
   select

@@ -2,32 +2,35 @@ create function pgflow.archive_messages(messages pgflow.message_ref[])
 returns void
 language plpgsql
 set search_path to pg_catalog, pg_temp
+-- A plain scan of the primary key takes the ids in their order, and never reads a queue as a whole.
+set enable_seqscan to off
+set enable_bitmapscan to off
 as $function$
 declare
   batch record;
 begin
   for batch in
-    select
-      message.queue_name,
-      array_agg(distinct message.msg_id) as msg_ids
-    from unnest(messages) as message
+    select leaving.queue_name, leaving.msg_ids
+    from (
+      select message.queue_name, array_agg(distinct message.msg_id) as msg_ids
+      from unnest(messages) as message
+      group by message.queue_name
+    ) as leaving
     -- A queue that somebody dropped has no messages left; that must not make a finished task fail.
-    inner join pg_class as queue_table
-      on queue_table.relname = 'q_' || message.queue_name
-      and queue_table.relnamespace = 'pgmq'::regnamespace
-    group by message.queue_name
-    order by message.queue_name collate "C"
+    where exists (
+      select
+      from pg_class as queue_table
+      where queue_table.relname = 'q_' || leaving.queue_name
+        and queue_table.relnamespace = 'pgmq'::regnamespace
+    )
+    order by leaving.queue_name collate "C"
   loop
     -- Not pgmq.archive(): that raises when the archive has the id already.
     execute format(
       $sql$
-        with locked as materialized (
-          select msg_id from pgmq.%1$I where msg_id = any($1) order by msg_id for update
-        ),
-        taken as (
+        with taken as (
           delete from pgmq.%1$I as message
-          using locked
-          where message.msg_id = locked.msg_id
+          where message.msg_id = any($1)
           returning
             message.msg_id, message.read_ct, message.enqueued_at, message.last_read_at,
             message.vt, message.message, message.headers

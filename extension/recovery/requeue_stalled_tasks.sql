@@ -2,25 +2,25 @@ create function pgflow.requeue_stalled_tasks()
 returns int
 language plpgsql
 set search_path to pg_catalog, pg_temp
-set plan_cache_mode to force_generic_plan
 set enable_seqscan to off
-set enable_hashjoin to off
-set enable_mergejoin to off
-set enable_material to off
-set jit to off
 as $function$
 declare
+  stalled pgflow.stalled_tasks[] := array(select candidate from pgflow.stalled_tasks as candidate);
   flow_slugs text[];
   run_ids uuid[];
   lost pgflow.task_result[];
   messages pgflow.message_ref[];
 begin
+  if stalled = '{}' then
+    return 0;
+  end if;
+
   -- A flow that is just being recompiled or deleted is passed over: its tasks go away, and waiting for it would hold up
-  -- the recovery of all others.
+  -- the recovery of all others. So is whatever else somebody is working on: it is looked at again by the next sweep.
   flow_slugs := array(
     select flow.flow_slug
     from pgflow.flows as flow
-    where flow.flow_slug in (select stalled.flow_slug from pgflow.stalled_tasks as stalled)
+    where flow.flow_slug = any(array(select distinct task.flow_slug from unnest(stalled) as task))
     order by flow.flow_slug collate "C"
     for key share skip locked
   );
@@ -29,12 +29,12 @@ begin
   run_ids := array(
     select run.run_id
     from pgflow.runs as run
-    where run.run_id in (
-      select stalled.run_id
-      from pgflow.stalled_tasks as stalled
-      where not stalled.may_start_again
-        and stalled.flow_slug = any(flow_slugs)
-    )
+    where run.run_id = any(array(
+      select distinct task.run_id
+      from unnest(stalled) as task
+      where not task.may_start_again
+        and task.flow_slug = any(flow_slugs)
+    ))
     order by run.run_id
     for no key update skip locked
   );
@@ -42,26 +42,33 @@ begin
   lost := array(
     select
       row(
-        stalled.run_id,
-        stalled.step_slug,
-        stalled.task_index,
-        stalled.attempts_count,
+        task.run_id,
+        task.step_slug,
+        task.task_index,
+        task.attempts_count,
         'stalled',
         null,
         format(
           'Attempt %s of %s was lost with its worker; requeued %s times.',
-          stalled.attempts_count, stalled.max_attempts, stalled.requeued_count
+          task.attempts_count, task.max_attempts, task.requeued_count
         )
       )::pgflow.task_result
-    from pgflow.stalled_tasks as stalled
-    inner join pgflow.step_tasks as task
-      on task.run_id = stalled.run_id
-      and task.step_slug = stalled.step_slug
-      and task.task_index = stalled.task_index
-    where not stalled.may_start_again
-      and stalled.run_id = any(run_ids)
-    order by stalled.run_id, stalled.step_index, stalled.task_index
-    for no key update of task skip locked
+    from (
+      select every.*
+      from unnest(stalled) as every
+      where not every.may_start_again
+        and every.run_id in (select unnest(run_ids))
+      order by every.run_id, every.step_index, every.task_index
+    ) as task
+    cross join lateral (
+      select found.status
+      from pgflow.step_tasks as found
+      where found.run_id = task.run_id
+        and found.step_slug = task.step_slug
+        and found.task_index = task.task_index
+      limit 1
+      for no key update skip locked
+    ) as locked
   );
 
   if lost <> '{}' then
@@ -70,19 +77,27 @@ begin
 
   with picked as materialized (
     select task.run_id, task.step_slug, task.task_index
-    from pgflow.stalled_tasks as stalled
-    inner join pgflow.step_tasks as task
-      on task.run_id = stalled.run_id
-      and task.step_slug = stalled.step_slug
-      and task.task_index = stalled.task_index
-    where stalled.may_start_again
-      and stalled.flow_slug = any(flow_slugs)
+    from (
+      select every.*
+      from unnest(stalled) as every
+      where every.may_start_again
+        and every.flow_slug = any(flow_slugs)
+      order by every.run_id, every.step_index, every.task_index
+    ) as task
+    cross join lateral (
       -- Checked again on the row as it is once its lock is ours: it may have been finished or extended meanwhile.
-      and task.status = 'started'
-      and task.attempts_count = stalled.attempts_count
-      and task.lease_extended_until is not distinct from stalled.lease_extended_until
-    order by task.run_id, stalled.step_index, task.task_index
-    for no key update of task skip locked
+      select found.status
+      from pgflow.step_tasks as found
+      where found.run_id = task.run_id
+        and found.step_slug = task.step_slug
+        and found.task_index = task.task_index
+        and found.status = 'started'
+        and found.attempts_count = task.attempts_count
+        and found.lease_extended_until is not distinct from task.lease_extended_until
+      limit 1
+      for no key update skip locked
+    ) as locked
+    limit cardinality(stalled)
   ),
   requeued as (
     update pgflow.step_tasks as task

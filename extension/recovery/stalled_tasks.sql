@@ -14,18 +14,28 @@ select
   pgflow.recovery_boundary(task.started_at, step.timeout, task.lease_extended_until) as recovery_boundary,
   task.requeued_count < 3 and task.attempts_count < step.max_attempts as may_start_again
 from pgflow.step_tasks as task
-inner join pgflow.step_options as step
-  on step.flow_slug = task.flow_slug
-  and step.step_slug = task.step_slug
-inner join pgflow.step_states as state
-  on state.run_id = task.run_id
-  and state.step_slug = task.step_slug
-  and state.status = 'started'
-inner join pgflow.runs as run
-  on run.run_id = task.run_id
-  and run.status = 'started'
+-- Subqueries of their own, so that it is always the started tasks, few of them, that lead to the rest.
+cross join lateral (
+  select options.*
+  from pgflow.step_options as options
+  where options.flow_slug = task.flow_slug
+    and options.step_slug = task.step_slug
+  limit 1
+) as step
+cross join lateral (
+  select found.status
+  from pgflow.step_states as found
+  where found.run_id = task.run_id
+    and found.step_slug = task.step_slug
+  limit 1
+) as state
+cross join lateral (
+  select found.status from pgflow.runs as found where found.run_id = task.run_id limit 1
+) as run
 where task.status = 'started'
-  and pgflow.recovery_boundary(task.started_at, step.timeout, task.lease_extended_until) <= clock_timestamp();
+  and pgflow.recovery_boundary(task.started_at, step.timeout, task.lease_extended_until) <= clock_timestamp()
+  and state.status = 'started'
+  and run.status = 'started';
 
 comment on view pgflow.stalled_tasks is
 'Started tasks past their recovery boundary: their worker is gone, or too slow and not extending its lease. may_start_again says whether recovery queues the task again or fails it.';

@@ -661,6 +661,66 @@ end;
 comment on function pgflow.worker_is_live(pgflow.workers, interval) is
 'Whether a worker counts as live: not stopped, not deprecated, and heard of within the given interval.';
 
+create function pgflow.check_name_lengths(flow_slug text, step_slugs text[])
+returns void
+language plpgsql
+immutable
+parallel safe
+set search_path to pg_catalog, pg_temp
+as $function$
+declare
+  longest constant int := pgflow.max_queue_name_length();
+  shortest_need constant text := lower((check_name_lengths.flow_slug || '__0') collate "C");
+  flaw record;
+begin
+  if length(shortest_need) > longest then
+    raise exception using
+      errcode = 'PF001',
+      message = format('Flow "%s" cannot use per-step queues.', check_name_lengths.flow_slug),
+      detail = format(
+        'The shortest required queue "%s" is %s characters; PGMQ allows at most %s.',
+        shortest_need,
+        length(shortest_need),
+        longest
+      ),
+      hint = 'Shorten the concrete flow slug or use the default single queue.';
+  end if;
+
+  select
+    candidate.step_index as index,
+    candidate.step_slug as slug,
+    length(candidate.readable) as readable_length,
+    length(candidate.fallback) as fallback_length
+  into flaw
+  from pgflow.step_queue_candidates(check_name_lengths.flow_slug, check_name_lengths.step_slugs) as candidate
+  where least(length(candidate.readable), length(candidate.fallback)) > longest
+  order by candidate.step_index
+  limit 1;
+
+  if found then
+    raise exception using
+      errcode = 'PF002',
+      message = format(
+        'Cannot derive a queue for step "%s" at index %s in flow "%s".',
+        flaw.slug,
+        flaw.index,
+        check_name_lengths.flow_slug
+      ),
+      detail = format(
+        'The readable name is %s characters and the index fallback is %s; PGMQ allows at most %s.',
+        flaw.readable_length,
+        flaw.fallback_length,
+        longest
+      ),
+      hint = 'Shorten the concrete flow slug, shorten the step slug enough for the readable name, '
+        'or use the default single queue.';
+  end if;
+end
+$function$;
+
+comment on function pgflow.check_name_lengths(text, text[]) is
+'Internal: returns when every step of a step-mode flow has a queue name that fits. Raises PF001 (none could fit), PF002 (one step''s two names are both too long).';
+
 create function pgflow.check_queues(
   flow_slug text,
   queue_mode text,
@@ -702,6 +762,80 @@ $function$;
 comment on function pgflow.check_queues(text, text, text[], boolean) is
 'Internal: the preflight of a complete flow: returns when every queue it needs is free or its own, and changes nothing. replaces_own_queues: what the flow owns now is going to be dropped first. Raises what queues_to_own() and pgmq.validate_queue_name() raise, PF004 (a queue exists and nobody owns it), PF005 (another flow or step owns it), PF007 (its own, but gone or made again by somebody).';
 
+create function pgflow.check_step_slugs(flow_slug text, step_slugs text[])
+returns void
+language plpgsql
+immutable
+parallel safe
+set search_path to pg_catalog, pg_temp
+as $function$
+declare
+  flaw record;
+begin
+  if coalesce(cardinality(check_step_slugs.step_slugs), 0) = 0 then
+    raise exception using
+      errcode = 'PF006',
+      message = format('Flow "%s" has no steps, so it cannot use per-step queues.', check_step_slugs.flow_slug),
+      detail = 'Per-step queues need at least one step; 0 were given.',
+      hint = 'Add a step, or use the default single queue.';
+  end if;
+
+  if not pgflow.is_valid_slug(check_step_slugs.flow_slug) then
+    perform pgflow.refuse_slug('Flow', check_step_slugs.flow_slug);
+  end if;
+
+  select candidate.step_index as index, candidate.step_slug as slug
+  into flaw
+  from pgflow.step_queue_candidates(check_step_slugs.flow_slug, check_step_slugs.step_slugs) as candidate
+  where not pgflow.is_valid_slug(candidate.step_slug)
+  order by candidate.step_index
+  limit 1;
+
+  if found then
+    perform pgflow.refuse_slug(
+      'Step',
+      flaw.slug,
+      format(' at index %s in flow "%s"', flaw.index, check_step_slugs.flow_slug)
+    );
+  end if;
+
+  select twin.index, twin.slug, twin.other_index, twin.other_slug
+  into flaw
+  from (
+    select
+      candidate.step_index as index,
+      candidate.step_slug as slug,
+      first_value(candidate.step_index) over same_name as other_index,
+      first_value(candidate.step_slug) over same_name as other_slug
+    from pgflow.step_queue_candidates(check_step_slugs.flow_slug, check_step_slugs.step_slugs) as candidate
+    window same_name as (partition by candidate.readable order by candidate.step_index)
+  ) as twin
+  where twin.index <> twin.other_index
+  order by twin.index
+  limit 1;
+
+  if found then
+    raise exception using
+      errcode = 'PF003',
+      message = format(
+        'Steps "%s" and "%s" of flow "%s" cannot both have a queue.',
+        flaw.other_slug,
+        flaw.slug,
+        check_step_slugs.flow_slug
+      ),
+      detail = format(
+        'They are at index %s and %s; queue names are lower case, so both slugs stand for the same name.',
+        flaw.other_index,
+        flaw.index
+      ),
+      hint = 'Give the steps slugs that differ in more than case.';
+  end if;
+end
+$function$;
+
+comment on function pgflow.check_step_slugs(text, text[]) is
+'Internal: returns when a step-mode flow can be told apart from others and its steps from each other. Raises PF006 (no steps), PF008 (bad slug), PF003 (two slugs that are equal or differ by case alone), in this order.';
+
 create function pgflow.drop_queues(flow_slug text)
 returns void
 language plpgsql
@@ -728,7 +862,10 @@ begin
   loop
     if own.created_at <> own.physical_created_at then
       -- Made again by somebody: what it holds is not ours.
-      raise notice 'Queue "%" was made again outside of flow "%" and is left where it is.', own.queue_name, drop_queues.flow_slug;
+      raise notice using
+        message = format('Queue "%s" was made again outside of flow "%s".', own.queue_name, drop_queues.flow_slug),
+        detail = format('PGMQ says at %s, its owner row said at %s.', own.created_at, own.physical_created_at),
+        hint = format('It is left where it is. When nobody needs it: select pgmq.drop_queue(%L).', own.spellings[1]);
       continue;
     end if;
 
@@ -837,6 +974,68 @@ $function$;
 
 comment on function pgflow.highest_message_id(text) is
 'Internal: the highest message id that is known to have been sent to a queue (canonical name), from its sequence, its messages, its archive and the tasks that were sent to it; 0 when there is none. The queue may be gone.';
+
+create function pgflow.judge_queues(
+  flow_slug text,
+  queue_mode text,
+  step_slugs text[],
+  replaces_own_queues boolean
+)
+returns table (
+  step_index int,
+  queue_name text,
+  owner pgflow.queues,
+  spellings text[],
+  created_at timestamptz,
+  relations text[],
+  twin_queue text,
+  errcode text
+)
+language sql
+stable
+set search_path to pg_catalog, pg_temp
+as $function$
+  with wanted as materialized (
+    select wanted.queue_name, wanted.step_slug
+    from pgflow.queues_to_own(judge_queues.flow_slug, judge_queues.queue_mode, judge_queues.step_slugs) as wanted
+  ),
+  relation_to_make as (
+    select wanted.queue_name, relation.name
+    from wanted
+    cross join lateral unnest(pgflow.queue_relations(wanted.queue_name)) as relation (name)
+  )
+  select
+    coalesce(array_position(judge_queues.step_slugs, wanted.step_slug) - 1, 0),
+    wanted.queue_name,
+    owner,
+    physical.spellings,
+    physical.created_at,
+    physical.relations,
+    twin.queue_name,
+    case
+      when twin.queue_name is not null then 'PF003'
+      when owner.queue_name is null then
+        case when physical.is_taken then 'PF004' end
+      when owner.flow_slug <> judge_queues.flow_slug then 'PF005'
+      when owner.step_slug is distinct from wanted.step_slug and not judge_queues.replaces_own_queues then 'PF005'
+      -- A queue made again by somebody may hold what is not ours to drop.
+      when physical.created_at <> owner.physical_created_at then 'PF007'
+      when judge_queues.replaces_own_queues then null
+      when physical.created_at is null or not (physical.has_queue_table and physical.has_archive_table) then 'PF007'
+    end
+  from wanted
+  inner join pgflow.physical_queues(array(select every.queue_name from wanted as every)) as physical
+    on physical.queue_name = wanted.queue_name
+  left join pgflow.queues as owner
+    on owner.queue_name = wanted.queue_name
+  -- PGMQ's name for the table of one queue can be its name for an index of another.
+  left join relation_to_make as twin
+    on twin.name = 'q_' || wanted.queue_name
+    and twin.queue_name <> wanted.queue_name;
+$function$;
+
+comment on function pgflow.judge_queues(text, text, text[], boolean) is
+'Internal: whether a complete flow can have the queues it needs: one row a queue, with what is known of it, and the SQLSTATE of what is in the way (null: nothing). replaces_own_queues: what the flow owns now is going to be dropped first. Raises what queues_to_own() raises.';
 
 create function pgflow.lock_queues(flow_slug text)
 returns void
@@ -1077,56 +1276,11 @@ language sql
 stable
 set search_path to pg_catalog, pg_temp
 as $function$
-  with wanted as materialized (
-    select wanted.queue_name, wanted.step_slug
-    from pgflow.queues_to_own(
-      queue_conflicts.flow_slug,
-      queue_conflicts.queue_mode,
-      queue_conflicts.step_slugs
-    ) as wanted
-  ),
-  relation_to_make as (
-    select wanted.queue_name, relation.name
-    from wanted
-    cross join lateral unnest(pgflow.queue_relations(wanted.queue_name)) as relation (name)
-  ),
-  judged as (
-    select
-      coalesce(array_position(queue_conflicts.step_slugs, wanted.step_slug) - 1, 0) as step_index,
-      wanted.queue_name,
-      owner.flow_slug as owner_flow,
-      owner.step_slug as owner_step,
-      owner.physical_created_at,
-      pgflow.queue_owner(owner) as owner_text,
-      physical.spellings,
-      physical.created_at,
-      physical.relations,
-      twin.queue_name as twin_queue,
-      case
-        when twin.queue_name is not null then 'PF003'
-        when owner.queue_name is null and physical.is_taken then 'PF004'
-        when owner.queue_name is null then null
-        when owner.flow_slug <> queue_conflicts.flow_slug then 'PF005'
-        when owner.step_slug is distinct from wanted.step_slug and not queue_conflicts.replaces_own_queues then 'PF005'
-        -- A queue made again by somebody may hold what is not ours to drop.
-        when physical.created_at <> owner.physical_created_at then 'PF007'
-        when queue_conflicts.replaces_own_queues then null
-        when physical.created_at is null or not (physical.has_queue_table and physical.has_archive_table) then 'PF007'
-      end as errcode
-    from wanted
-    inner join pgflow.physical_queues(array(select every.queue_name from wanted as every)) as physical
-      on physical.queue_name = wanted.queue_name
-    left join pgflow.queues as owner
-      on owner.queue_name = wanted.queue_name
-    left join relation_to_make as twin
-      on twin.name = 'q_' || wanted.queue_name
-      and twin.queue_name <> wanted.queue_name
-  )
   select
     judged.step_index,
     judged.queue_name,
-    judged.owner_flow,
-    judged.owner_step,
+    (judged.owner).flow_slug,
+    (judged.owner).step_slug,
     judged.errcode,
     case judged.errcode
       when 'PF003' then format(
@@ -1144,7 +1298,7 @@ as $function$
         'Queue "%s", which flow "%s" needs, belongs to %s.',
         judged.queue_name,
         queue_conflicts.flow_slug,
-        judged.owner_text
+        owner.words
       )
       else format(
         'Queue "%s" of flow "%s" is not the one that was made for it.',
@@ -1157,7 +1311,7 @@ as $function$
         'PGMQ''s name for the table of one, pgmq.q_%s, is its name for an index or sequence of the other.',
         judged.queue_name
       )
-      when 'PF005' then format('A queue has one owner; this one''s is %s.', judged.owner_text)
+      when 'PF005' then format('A queue has one owner; this one''s is %s.', owner.words)
       else concat_ws(
         ' ',
         case
@@ -1170,7 +1324,7 @@ as $function$
             format('Schema pgmq has %s.', array_to_string(judged.relations, ', '))
           else 'Schema pgmq has nothing of it.'
         end,
-        'Its owner row says it was made at ' || judged.physical_created_at::text || '.'
+        'Its owner row says it was made at ' || (judged.owner).physical_created_at::text || '.'
       )
     end,
     case judged.errcode
@@ -1189,7 +1343,13 @@ as $function$
         queue_conflicts.flow_slug
       )
     end
-  from judged
+  from pgflow.judge_queues(
+    queue_conflicts.flow_slug,
+    queue_conflicts.queue_mode,
+    queue_conflicts.step_slugs,
+    queue_conflicts.replaces_own_queues
+  ) as judged
+  cross join lateral (select pgflow.queue_owner(judged.owner)) as owner (words)
   where judged.errcode is not null
   order by judged.step_index;
 $function$;
@@ -1263,7 +1423,10 @@ as $function$
 begin
   raise exception using
     errcode = 'PF017',
-    message = format('The server''s lock table is too small for the queues of flow "%s".', refuse_full_lock_table.flow_slug),
+    message = format(
+      'The server''s lock table is too small for the queues of flow "%s".',
+      refuse_full_lock_table.flow_slug
+    ),
     detail = format(
       'The flow has %s queues, and making or dropping one takes about 25 locks: %s.',
       refuse_full_lock_table.queue_count,
@@ -1282,6 +1445,29 @@ $function$;
 comment on function pgflow.refuse_full_lock_table(text, bigint, text) is
 'Internal: raises PF017 for a flow with that many queues; reason is the server''s own message.';
 
+create function pgflow.refuse_slug(subject text, slug text, place text default '')
+returns void
+language plpgsql
+immutable
+set search_path to pg_catalog, pg_temp
+as $function$
+begin
+  raise exception using
+    errcode = 'PF008',
+    message = format(
+      '%s slug %s%s is not valid.',
+      refuse_slug.subject,
+      coalesce(to_json(refuse_slug.slug)::text, 'null'),
+      refuse_slug.place
+    ),
+    detail = format('It has %s characters.', coalesce(length(refuse_slug.slug), 0)),
+    hint = 'Use 1 to 128 letters, digits or underscores, not starting with a digit; "run" is reserved.';
+end
+$function$;
+
+comment on function pgflow.refuse_slug(text, text, text) is
+'Internal: raises PF008 for a slug that breaks the rules. subject: Flow or Step; place: where the slug stands, as the rest of a sentence.';
+
 create function pgflow.resolve_step_queues(flow_slug text, step_slugs text[])
 returns table (step_index int, step_slug text, queue_name text, resolution text)
 language plpgsql
@@ -1289,137 +1475,26 @@ immutable
 parallel safe
 set search_path to pg_catalog, pg_temp
 as $function$
-declare
-  longest constant int := pgflow.max_queue_name_length();
-  shortest_need constant text := lower((resolve_step_queues.flow_slug || '__0') collate "C");
-  flaw record;
 begin
-  if coalesce(cardinality(resolve_step_queues.step_slugs), 0) = 0 then
-    raise exception using
-      errcode = 'PF006',
-      message = format('Flow "%s" has no steps, so it cannot use per-step queues.', resolve_step_queues.flow_slug),
-      detail = 'Per-step queues need at least one step; 0 were given.',
-      hint = 'Add a step, or use the default single queue.';
-  end if;
-
-  if not pgflow.is_valid_slug(resolve_step_queues.flow_slug) then
-    raise exception using
-      errcode = 'PF008',
-      message = format('Flow slug %s is not valid.', coalesce(to_json(resolve_step_queues.flow_slug)::text, 'null')),
-      detail = format('It has %s characters.', coalesce(length(resolve_step_queues.flow_slug), 0)),
-      hint = 'Use 1 to 128 letters, digits or underscores, not starting with a digit; "run" is reserved.';
-  end if;
-
-  select candidate.step_index as index, candidate.step_slug as slug
-  into flaw
-  from pgflow.step_queue_candidates(resolve_step_queues.flow_slug, resolve_step_queues.step_slugs) as candidate
-  where not pgflow.is_valid_slug(candidate.step_slug)
-  order by candidate.step_index
-  limit 1;
-
-  if found then
-    raise exception using
-      errcode = 'PF008',
-      message = format(
-        'Step slug %s at index %s in flow "%s" is not valid.',
-        coalesce(to_json(flaw.slug)::text, 'null'),
-        flaw.index,
-        resolve_step_queues.flow_slug
-      ),
-      detail = format('It has %s characters.', coalesce(length(flaw.slug), 0)),
-      hint = 'Use 1 to 128 letters, digits or underscores, not starting with a digit; "run" is reserved.';
-  end if;
-
   -- Before any naming: long twins would fall back to different index names, and nobody would notice them.
-  select twin.index, twin.slug, twin.other_index, twin.other_slug
-  into flaw
-  from (
-    select
-      candidate.step_index as index,
-      candidate.step_slug as slug,
-      first_value(candidate.step_index) over same_name as other_index,
-      first_value(candidate.step_slug) over same_name as other_slug
-    from pgflow.step_queue_candidates(resolve_step_queues.flow_slug, resolve_step_queues.step_slugs) as candidate
-    window same_name as (partition by candidate.readable order by candidate.step_index)
-  ) as twin
-  where twin.index <> twin.other_index
-  order by twin.index
-  limit 1;
+  perform pgflow.check_step_slugs(resolve_step_queues.flow_slug, resolve_step_queues.step_slugs);
+  perform pgflow.check_name_lengths(resolve_step_queues.flow_slug, resolve_step_queues.step_slugs);
 
-  if found then
-    raise exception using
-      errcode = 'PF003',
-      message = format(
-        'Steps "%s" and "%s" of flow "%s" cannot both have a queue.',
-        flaw.other_slug,
-        flaw.slug,
-        resolve_step_queues.flow_slug
-      ),
-      detail = format(
-        'They are at index %s and %s; queue names are lower case, so both slugs stand for the same name.',
-        flaw.other_index,
-        flaw.index
-      ),
-      hint = 'Give the steps slugs that differ in more than case.';
-  end if;
-
-  if length(shortest_need) > longest then
-    raise exception using
-      errcode = 'PF001',
-      message = format('Flow "%s" cannot use per-step queues.', resolve_step_queues.flow_slug),
-      detail = format(
-        'The shortest required queue "%s" is %s characters; PGMQ allows at most %s.',
-        shortest_need,
-        length(shortest_need),
-        longest
-      ),
-      hint = 'Shorten the concrete flow slug or use the default single queue.';
-  end if;
-
-  select
-    candidate.step_index as index,
-    candidate.step_slug as slug,
-    length(candidate.readable) as readable_length,
-    length(candidate.fallback) as fallback_length
-  into flaw
-  from pgflow.step_queue_candidates(resolve_step_queues.flow_slug, resolve_step_queues.step_slugs) as candidate
-  where least(length(candidate.readable), length(candidate.fallback)) > longest
-  order by candidate.step_index
-  limit 1;
-
-  if found then
-    raise exception using
-      errcode = 'PF002',
-      message = format(
-        'Cannot derive a queue for step "%s" at index %s in flow "%s".',
-        flaw.slug,
-        flaw.index,
-        resolve_step_queues.flow_slug
-      ),
-      detail = format(
-        'The readable name is %s characters and the index fallback is %s; PGMQ allows at most %s.',
-        flaw.readable_length,
-        flaw.fallback_length,
-        longest
-      ),
-      hint = 'Shorten the concrete flow slug, shorten the step slug enough for the readable name, '
-        'or use the default single queue.';
-  end if;
-
-  -- A fallback never equals a readable name, since no slug begins with a digit: so the names are distinct here.
+  -- No slug begins with a digit, so a fallback never equals a readable name, and all names are distinct here.
   return query
   select
     candidate.step_index,
     candidate.step_slug,
-    case when length(candidate.readable) <= longest then candidate.readable else candidate.fallback end,
-    case when length(candidate.readable) <= longest then 'readable' else 'fallback' end
+    case when name.is_readable then candidate.readable else candidate.fallback end,
+    case when name.is_readable then 'readable' else 'fallback' end
   from pgflow.step_queue_candidates(resolve_step_queues.flow_slug, resolve_step_queues.step_slugs) as candidate
+  cross join lateral (select length(candidate.readable) <= pgflow.max_queue_name_length()) as name (is_readable)
   order by candidate.step_index;
 end
 $function$;
 
 comment on function pgflow.resolve_step_queues(text, text[]) is
-'The queue of every step of a complete step-mode flow, in step order, with its zero-based index. resolution is readable (<flow>__<step>) or fallback (<flow>__<index>); names are lower case, at most 47 characters, never cut. Reads no table. Raises PF006 (no steps), PF008 (bad slug), PF003 (two steps, one name), PF001 (the flow fits no queue), PF002 (a step fits none).';
+'The queue of every step of a complete step-mode flow, in step order, with its zero-based index. resolution is readable (<flow>__<step>) or fallback (<flow>__<index>); names are lower case, at most 47 characters, never cut. Reads no table. Raises PF006 (no steps), PF008 (bad slug), PF003 (two steps, one name), PF001 (the flow fits no queue), PF002 (a step fits none), in this order.';
 
 create function pgflow.restore_queue(queue_name text)
 returns void
@@ -1441,7 +1516,11 @@ begin
   where owner.queue_name = restore_queue.queue_name
   for update of flow;
 
-  if not found or (select physical.is_taken from pgflow.physical_queues(array[restore_queue.queue_name]) as physical) then
+  if not found then
+    return;
+  end if;
+
+  if (select physical.is_taken from pgflow.physical_queues(array[restore_queue.queue_name]) as physical) then
     return;
   end if;
 
@@ -1593,32 +1672,35 @@ create function pgflow.archive_messages(messages pgflow.message_ref[])
 returns void
 language plpgsql
 set search_path to pg_catalog, pg_temp
+-- A plain scan of the primary key takes the ids in their order, and never reads a queue as a whole.
+set enable_seqscan to off
+set enable_bitmapscan to off
 as $function$
 declare
   batch record;
 begin
   for batch in
-    select
-      message.queue_name,
-      array_agg(distinct message.msg_id) as msg_ids
-    from unnest(messages) as message
+    select leaving.queue_name, leaving.msg_ids
+    from (
+      select message.queue_name, array_agg(distinct message.msg_id) as msg_ids
+      from unnest(messages) as message
+      group by message.queue_name
+    ) as leaving
     -- A queue that somebody dropped has no messages left; that must not make a finished task fail.
-    inner join pg_class as queue_table
-      on queue_table.relname = 'q_' || message.queue_name
-      and queue_table.relnamespace = 'pgmq'::regnamespace
-    group by message.queue_name
-    order by message.queue_name collate "C"
+    where exists (
+      select
+      from pg_class as queue_table
+      where queue_table.relname = 'q_' || leaving.queue_name
+        and queue_table.relnamespace = 'pgmq'::regnamespace
+    )
+    order by leaving.queue_name collate "C"
   loop
     -- Not pgmq.archive(): that raises when the archive has the id already.
     execute format(
       $sql$
-        with locked as materialized (
-          select msg_id from pgmq.%1$I where msg_id = any($1) order by msg_id for update
-        ),
-        taken as (
+        with taken as (
           delete from pgmq.%1$I as message
-          using locked
-          where message.msg_id = locked.msg_id
+          where message.msg_id = any($1)
           returning
             message.msg_id, message.read_ct, message.enqueued_at, message.last_read_at,
             message.vt, message.message, message.headers
@@ -1650,38 +1732,39 @@ create function pgflow.set_visibility(messages pgflow.message_ref[], visible_at 
 returns void
 language plpgsql
 set search_path to pg_catalog, pg_temp
+-- A plain scan of the primary key takes the ids in their order, and never reads a queue as a whole.
+set enable_seqscan to off
+set enable_bitmapscan to off
 as $function$
 declare
   batch record;
 begin
   for batch in
-    select
-      change.queue_name,
-      array_agg(change.msg_id order by change.msg_id) as msg_ids,
-      array_agg(change.visible_at order by change.msg_id) as visible_at
-    from unnest(messages, set_visibility.visible_at) as change (queue_name, msg_id, visible_at)
-    inner join pg_class as queue_table
-      on queue_table.relname = 'q_' || change.queue_name
-      and queue_table.relnamespace = 'pgmq'::regnamespace
-    group by change.queue_name
-    order by change.queue_name collate "C"
+    select changing.queue_name, changing.msg_ids, changing.visible_at
+    from (
+      select
+        change.queue_name,
+        array_agg(change.msg_id order by change.msg_id) as msg_ids,
+        array_agg(change.visible_at order by change.msg_id) as visible_at
+      from unnest(messages, set_visibility.visible_at) as change (queue_name, msg_id, visible_at)
+      group by change.queue_name
+    ) as changing
+    where exists (
+      select
+      from pg_class as queue_table
+      where queue_table.relname = 'q_' || changing.queue_name
+        and queue_table.relnamespace = 'pgmq'::regnamespace
+    )
+    order by changing.queue_name collate "C"
   loop
     execute format(
       $sql$
-        with locked as materialized (
-          select msg_id from pgmq.%1$I where msg_id = any($1) order by msg_id for update
-        ),
-        wanted as (
-          select msg_id, visible_at from unnest($1, $2) as change (msg_id, visible_at)
-        )
-        update pgmq.%1$I as message
+        update pgmq.%I as message
         set
-          vt = wanted.visible_at,
+          vt = ($2)[array_position($1, message.msg_id)],
           read_ct = message.read_ct + $3,
           last_read_at = case when $3 > 0 then clock_timestamp() else message.last_read_at end
-        from locked
-        inner join wanted on wanted.msg_id = locked.msg_id
-        where message.msg_id = locked.msg_id
+        where message.msg_id = any($1)
       $sql$,
       'q_' || batch.queue_name
     )
@@ -1758,7 +1841,10 @@ set search_path to pg_catalog, pg_temp
 as $function$
 declare
   step pgflow.steps;
-  dep_slugs constant text[] := array(select distinct dependency.slug from unnest(add_step.deps_slugs) as dependency (slug));
+  dep_slugs constant text[] := array(
+    select distinct dependency.slug
+    from unnest(add_step.deps_slugs) as dependency (slug)
+  );
 begin
   perform pgflow.lock_slug(add_step.flow_slug);
 
@@ -1860,7 +1946,10 @@ begin
 
   raise exception using
     errcode = 'PF007',
-    message = format('The route map passed for flow "%s" is not the one that PostgreSQL derives.', check_caller_routes.flow_slug),
+    message = format(
+      'The route map passed for flow "%s" is not the one that PostgreSQL derives.',
+      check_caller_routes.flow_slug
+    ),
     detail = case
       when jsonb_typeof(check_caller_routes.given) <> 'array' then
         format('Passed was %s, not an array.', pgflow.json_excerpt(check_caller_routes.given))
@@ -1895,6 +1984,45 @@ $function$;
 comment on function pgflow.check_caller_routes(text, jsonb, jsonb) is
 'Internal: returns when a caller''s route map is null or equal to the derived one. Raises PF007, listing both where they differ.';
 
+create function pgflow.check_compile_arguments(flow_slug text, shape jsonb, queue_mode text, routes jsonb)
+returns void
+language plpgsql
+stable
+set search_path to pg_catalog, pg_temp
+as $function$
+begin
+  if coalesce(check_compile_arguments.queue_mode not in ('flow', 'step'), true) then
+    raise exception using
+      errcode = 'PF019',
+      message = format(
+        'Queue mode %s is not known.',
+        coalesce(to_json(check_compile_arguments.queue_mode)::text, 'null')
+      ),
+      detail = format('It was given for flow "%s".', check_compile_arguments.flow_slug),
+      hint = 'Use ''flow'' (one queue for all steps) or ''step'' (a queue for every step).';
+  end if;
+
+  perform pgflow.check_shape(
+    check_compile_arguments.flow_slug,
+    check_compile_arguments.shape,
+    check_compile_arguments.queue_mode
+  );
+
+  perform pgflow.check_caller_routes(
+    check_compile_arguments.flow_slug,
+    pgflow.derived_routes(
+      check_compile_arguments.flow_slug,
+      check_compile_arguments.queue_mode,
+      pgflow.shape_slugs(check_compile_arguments.shape)
+    ),
+    check_compile_arguments.routes
+  );
+end
+$function$;
+
+comment on function pgflow.check_compile_arguments(text, jsonb, text, jsonb) is
+'Internal: returns when the arguments of ensure_flow_compiled() describe a flow, whether it exists or not. Raises PF019 (queue mode), what check_shape() and flow_routes() raise, PF007 (the caller''s routes are not the derived ones).';
+
 create function pgflow.check_shape(flow_slug text, shape jsonb, queue_mode text)
 returns void
 language plpgsql
@@ -1906,11 +2034,7 @@ declare
   unknown_keys text[];
 begin
   if not pgflow.is_valid_slug(check_shape.flow_slug) then
-    raise exception using
-      errcode = 'PF008',
-      message = format('Flow slug %s is not valid.', coalesce(to_json(check_shape.flow_slug)::text, 'null')),
-      detail = format('It has %s characters.', coalesce(length(check_shape.flow_slug), 0)),
-      hint = 'Use 1 to 128 letters, digits or underscores, not starting with a digit; "run" is reserved.';
+    perform pgflow.refuse_slug('Flow', check_shape.flow_slug);
   end if;
 
   select
@@ -2095,6 +2219,44 @@ $function$;
 comment on function pgflow.compile_report(text, text, text[]) is
 'Internal: the result of ensure_flow_compiled() from what is persisted now, with a NOTICE about steps that no live worker serves.';
 
+create function pgflow.compile_verdict(flow_slug text, shape jsonb, allow_data_loss boolean, queue_mode text)
+returns table (status text, differences text[])
+language plpgsql
+stable
+set search_path to pg_catalog, pg_temp
+as $function$
+declare
+  of_shape text[];
+  of_routing text[];
+begin
+  if not exists (select from pgflow.flows as flow where flow.flow_slug = compile_verdict.flow_slug) then
+    return query
+    select 'compiled', '{}'::text[];
+    return;
+  end if;
+
+  of_shape := pgflow.shape_differences(compile_verdict.flow_slug, compile_verdict.shape);
+  of_routing := pgflow.routing_differences(
+    compile_verdict.flow_slug,
+    compile_verdict.queue_mode,
+    pgflow.shape_slugs(compile_verdict.shape)
+  );
+
+  return query
+  select
+    case
+      when of_shape || of_routing = '{}' then 'verified'
+      when compile_verdict.allow_data_loss or pgflow.is_local() then 'recompiled'
+      when of_shape <> '{}' then 'mismatch'
+      else 'refused'
+    end,
+    of_shape || of_routing;
+end
+$function$;
+
+comment on function pgflow.compile_verdict(text, jsonb, boolean, text) is
+'Internal: what has to happen so that a flow is as the checked arguments say: compiled, verified, recompiled, mismatch, or refused (the shape is equal, the routing is not); and how it differs now. Changes nothing.';
+
 create function pgflow.create_flow(
   flow_slug text,
   max_attempts int default null,
@@ -2273,6 +2435,27 @@ $function$;
 comment on function pgflow.derived_routes(text, text, text[]) is
 'Internal: the route map of a complete flow as clients write it: [{"step_slug": ..., "queue_name": ...}, ...] in step order. Raises what flow_routes() raises.';
 
+create function pgflow.empty_plan()
+returns jsonb
+language sql
+immutable
+parallel safe
+set search_path to pg_catalog, pg_temp
+as $function$
+  select jsonb_build_object(
+    'error', null,
+    'differences', '[]'::jsonb,
+    'routes', '[]'::jsonb,
+    'creates', '[]'::jsonb,
+    'drops', '[]'::jsonb,
+    'loses', jsonb_build_object('runs', 0, 'tasks', 0, 'messages', 0),
+    'collisions', '[]'::jsonb
+  );
+$function$;
+
+comment on function pgflow.empty_plan() is
+'Internal: the plan of a compilation that changes nothing, with every key but the status.';
+
 create function pgflow.ensure_flow_compiled(
   flow_slug text,
   shape jsonb,
@@ -2285,68 +2468,51 @@ language plpgsql
 set search_path to pg_catalog, pg_temp
 as $function$
 declare
-  step_slugs text[];
-  status text;
-  shape_changes text[] := '{}';
-  routing_changes text[] := '{}';
+  verdict record;
 begin
-  if coalesce(ensure_flow_compiled.queue_mode not in ('flow', 'step'), true) then
-    raise exception using
-      errcode = 'PF019',
-      message = format('Queue mode %s is not known.', coalesce(to_json(ensure_flow_compiled.queue_mode)::text, 'null')),
-      detail = format('It was given for flow "%s".', ensure_flow_compiled.flow_slug),
-      hint = 'Use ''flow'' (one queue for all steps) or ''step'' (a queue for every step).';
-  end if;
-
-  perform pgflow.check_shape(ensure_flow_compiled.flow_slug, ensure_flow_compiled.shape, ensure_flow_compiled.queue_mode);
-  step_slugs := pgflow.shape_slugs(ensure_flow_compiled.shape);
-
-  perform pgflow.check_caller_routes(
+  perform pgflow.check_compile_arguments(
     ensure_flow_compiled.flow_slug,
-    pgflow.derived_routes(ensure_flow_compiled.flow_slug, ensure_flow_compiled.queue_mode, step_slugs),
+    ensure_flow_compiled.shape,
+    ensure_flow_compiled.queue_mode,
     ensure_flow_compiled.routes
   );
 
   perform pgflow.lock_slug(ensure_flow_compiled.flow_slug);
 
-  if exists (select from pgflow.flows as flow where flow.flow_slug = ensure_flow_compiled.flow_slug) then
-    shape_changes := pgflow.shape_differences(ensure_flow_compiled.flow_slug, ensure_flow_compiled.shape);
-    routing_changes := pgflow.routing_differences(
-      ensure_flow_compiled.flow_slug,
-      ensure_flow_compiled.queue_mode,
-      step_slugs
-    );
+  select judged.status, judged.differences
+  into verdict
+  from pgflow.compile_verdict(
+    ensure_flow_compiled.flow_slug,
+    ensure_flow_compiled.shape,
+    ensure_flow_compiled.allow_data_loss,
+    ensure_flow_compiled.queue_mode
+  ) as judged;
 
-    case
-      when shape_changes = '{}' and routing_changes = '{}' then
-        status := 'verified';
-      when coalesce(ensure_flow_compiled.allow_data_loss, false) or pgflow.is_local() then
-        perform pgflow.recompile_flow(
-          ensure_flow_compiled.flow_slug,
-          ensure_flow_compiled.shape,
-          ensure_flow_compiled.queue_mode
-        );
-        status := 'recompiled';
-      when shape_changes <> '{}' then
-        status := 'mismatch';
-      else
-        perform pgflow.refuse_routing(
-          ensure_flow_compiled.flow_slug,
-          ensure_flow_compiled.queue_mode,
-          step_slugs,
-          routing_changes
-        );
-    end case;
-  else
-    perform pgflow.compile_flow(
-      ensure_flow_compiled.flow_slug,
-      ensure_flow_compiled.shape,
-      ensure_flow_compiled.queue_mode
-    );
-    status := 'compiled';
-  end if;
+  case verdict.status
+    when 'compiled' then
+      perform pgflow.compile_flow(
+        ensure_flow_compiled.flow_slug,
+        ensure_flow_compiled.shape,
+        ensure_flow_compiled.queue_mode
+      );
+    when 'recompiled' then
+      perform pgflow.recompile_flow(
+        ensure_flow_compiled.flow_slug,
+        ensure_flow_compiled.shape,
+        ensure_flow_compiled.queue_mode
+      );
+    when 'refused' then
+      perform pgflow.refuse_routing(
+        ensure_flow_compiled.flow_slug,
+        ensure_flow_compiled.queue_mode,
+        pgflow.shape_slugs(ensure_flow_compiled.shape),
+        verdict.differences
+      );
+    else
+      -- Verified or a mismatch: not a row is written, so that any number of workers can start at once.
+  end case;
 
-  return pgflow.compile_report(ensure_flow_compiled.flow_slug, status, shape_changes || routing_changes);
+  return pgflow.compile_report(ensure_flow_compiled.flow_slug, verdict.status, verdict.differences);
 end
 $function$;
 
@@ -2535,7 +2701,10 @@ set search_path to pg_catalog, pg_temp
 as $function$
   select
     pattern_flaws.pattern_key,
-    format('must be {"defined": false} or {"defined": true, "value": {...}}, but is %s', pgflow.json_excerpt(pattern_flaws.pattern)),
+    format(
+      'must be {"defined": false} or {"defined": true, "value": {...}}, but is %s',
+      pgflow.json_excerpt(pattern_flaws.pattern)
+    ),
     false
   where jsonb_typeof(pattern_flaws.pattern) <> 'object'
     or jsonb_typeof(pattern_flaws.pattern -> 'defined') is distinct from 'boolean'
@@ -2596,6 +2765,185 @@ $function$;
 
 comment on function pgflow.persisted_steps(text) is
 'Internal: the persisted shape of a flow, in the form that shape_steps() gives, but for the runtime options, which are no part of it.';
+
+create function pgflow.plan_flow_compiled(
+  flow_slug text,
+  shape jsonb,
+  allow_data_loss boolean default false,
+  queue_mode text default 'flow',
+  routes jsonb default null
+)
+returns jsonb
+language plpgsql
+stable
+set search_path to pg_catalog, pg_temp
+as $function$
+declare
+  step_slugs text[];
+  verdict record;
+  plan jsonb := pgflow.empty_plan();
+  error_state text;
+  error_message text;
+  error_detail text;
+  error_hint text;
+begin
+  perform pgflow.check_compile_arguments(
+    plan_flow_compiled.flow_slug,
+    plan_flow_compiled.shape,
+    plan_flow_compiled.queue_mode,
+    plan_flow_compiled.routes
+  );
+
+  step_slugs := pgflow.shape_slugs(plan_flow_compiled.shape);
+  plan := plan || jsonb_build_object(
+    'routes',
+    pgflow.derived_routes(plan_flow_compiled.flow_slug, plan_flow_compiled.queue_mode, step_slugs)
+  );
+
+  select judged.status, judged.differences
+  into verdict
+  from pgflow.compile_verdict(
+    plan_flow_compiled.flow_slug,
+    plan_flow_compiled.shape,
+    plan_flow_compiled.allow_data_loss,
+    plan_flow_compiled.queue_mode
+  ) as judged;
+
+  plan := plan || jsonb_build_object('differences', verdict.differences);
+
+  if verdict.status = 'refused' then
+    perform pgflow.refuse_routing(
+      plan_flow_compiled.flow_slug,
+      plan_flow_compiled.queue_mode,
+      step_slugs,
+      verdict.differences
+    );
+  end if;
+
+  if verdict.status in ('compiled', 'recompiled') then
+    plan := plan || pgflow.planned_collisions(
+      plan_flow_compiled.flow_slug,
+      plan_flow_compiled.queue_mode,
+      step_slugs,
+      verdict.status = 'recompiled'
+    );
+
+    perform pgflow.check_queues(
+      plan_flow_compiled.flow_slug,
+      plan_flow_compiled.queue_mode,
+      step_slugs,
+      verdict.status = 'recompiled'
+    );
+
+    plan := plan || pgflow.planned_changes(plan_flow_compiled.flow_slug, plan_flow_compiled.queue_mode, step_slugs);
+  end if;
+
+  return plan || jsonb_build_object('status', verdict.status);
+exception
+  -- Whatever compiling would raise is what the caller wants to know.
+  when others then
+    get stacked diagnostics
+      error_state = returned_sqlstate,
+      error_message = message_text,
+      error_detail = pg_exception_detail,
+      error_hint = pg_exception_hint;
+
+    return plan || jsonb_build_object(
+      'status', 'refused',
+      'error', jsonb_build_object(
+        'sqlstate', error_state,
+        'message', error_message,
+        'detail', error_detail,
+        'hint', error_hint
+      )
+    );
+end
+$function$;
+
+comment on function pgflow.plan_flow_compiled(text, jsonb, boolean, text, jsonb) is
+'What ensure_flow_compiled() would do with the same arguments, now: {"status": compiled | verified | recompiled | mismatch | refused, "error": null or {"sqlstate", "message", "detail", "hint"}, "differences", "routes": the derived ones, "creates" and "drops": queue names, "loses": {"runs", "tasks", "messages"}, "collisions": [{"queue_name", "owner_flow", "owner_step"}]}. Changes nothing, keeps no worker waiting and raises nothing that compiling would raise.';
+
+create function pgflow.planned_changes(flow_slug text, queue_mode text, step_slugs text[])
+returns jsonb
+language sql
+stable
+set search_path to pg_catalog, pg_temp
+as $function$
+  select jsonb_build_object(
+    'creates',
+    (
+      select jsonb_agg(wanted.queue_name order by wanted.queue_name collate "C")
+      from pgflow.queues_to_own(
+        planned_changes.flow_slug,
+        planned_changes.queue_mode,
+        planned_changes.step_slugs
+      ) as wanted
+    ),
+    'drops',
+    (
+      select coalesce(jsonb_agg(owner.queue_name order by owner.queue_name collate "C"), '[]')
+      from pgflow.queues as owner
+      where owner.flow_slug = planned_changes.flow_slug
+    ),
+    'loses',
+    jsonb_build_object(
+      'runs',
+      (select count(*) from pgflow.runs as run where run.flow_slug = planned_changes.flow_slug),
+      'tasks',
+      (
+        select count(*)
+        from pgflow.runs as run
+        inner join pgflow.step_tasks as task
+          on task.run_id = run.run_id
+        where run.flow_slug = planned_changes.flow_slug
+      ),
+      'messages',
+      (
+        select coalesce(sum(depth.messages_total), 0)
+        from pgflow.queue_depths(planned_changes.flow_slug) as depth
+      )
+    )
+  );
+$function$;
+
+comment on function pgflow.planned_changes(text, text, text[]) is
+'Internal: the part of a plan about queues that are made and dropped, and runs, tasks and waiting messages that are lost with them. A queue that is dropped and made again is in both lists.';
+
+create function pgflow.planned_collisions(
+  flow_slug text,
+  queue_mode text,
+  step_slugs text[],
+  replaces_own_queues boolean
+)
+returns jsonb
+language sql
+stable
+set search_path to pg_catalog, pg_temp
+as $function$
+  select jsonb_build_object(
+    'collisions',
+    coalesce(
+      jsonb_agg(
+        jsonb_build_object(
+          'queue_name', conflict.queue_name,
+          'owner_flow', conflict.owner_flow,
+          'owner_step', conflict.owner_step
+        )
+        order by conflict.step_index
+      ),
+      '[]'
+    )
+  )
+  from pgflow.queue_conflicts(
+    planned_collisions.flow_slug,
+    planned_collisions.queue_mode,
+    planned_collisions.step_slugs,
+    planned_collisions.replaces_own_queues
+  ) as conflict;
+$function$;
+
+comment on function pgflow.planned_collisions(text, text, text[], boolean) is
+'Internal: the part of a plan about queues that the flow can''t have, and their owners (null: nobody).';
 
 create function pgflow.recompile_flow(flow_slug text, shape jsonb, queue_mode text)
 returns void
@@ -2717,7 +3065,11 @@ as $function$
     select
       1 as kind,
       null::int as step_index,
-      format('Queue mode: the database has "%s", the call has "%s".', flow.queue_mode, routing_differences.queue_mode) as sentence
+      format(
+        'Queue mode: the database has "%s", the call has "%s".',
+        flow.queue_mode,
+        routing_differences.queue_mode
+      ) as sentence
     from pgflow.flows as flow
     where flow.flow_slug = routing_differences.flow_slug
       and flow.queue_mode <> routing_differences.queue_mode
@@ -2802,7 +3154,7 @@ as $function$
           field.persisted
         )
         else format(
-          'Step at index %s: %s differs: the database has %s, the shape has %s.',
+          'Step at index %s, %s: the database has %s, the shape has %s.',
           field.step_index,
           field.key,
           field.persisted,
@@ -2917,8 +3269,12 @@ as $function$
     ),
     coalesce(item.step ->> 'whenUnmet', 'skip'),
     coalesce(item.step ->> 'whenExhausted', 'fail'),
-    case when (item.step #>> '{requiredInputPattern,defined}')::boolean then item.step #> '{requiredInputPattern,value}' end,
-    case when (item.step #>> '{forbiddenInputPattern,defined}')::boolean then item.step #> '{forbiddenInputPattern,value}' end,
+    case
+      when (item.step #>> '{requiredInputPattern,defined}')::boolean then item.step #> '{requiredInputPattern,value}'
+    end,
+    case
+      when (item.step #>> '{forbiddenInputPattern,defined}')::boolean then item.step #> '{forbiddenInputPattern,value}'
+    end,
     (item.step #>> '{options,maxAttempts}')::numeric::int,
     (item.step #>> '{options,baseDelay}')::numeric::int,
     (item.step #>> '{options,timeout}')::numeric::int,
@@ -3119,7 +3475,15 @@ begin atomic
       else 'start'
     end as decision
   from pgflow.runs as run
-  inner join pgflow.step_states as state on state.run_id = run.run_id
+  cross join lateral (
+    -- A subquery of its own, so that it is always the runs that lead to the states.
+    select every.*
+    from pgflow.step_states as every
+    where every.run_id = run.run_id
+      and every.status = 'created'
+      and every.remaining_deps = 0
+    offset 0
+  ) as state
   inner join pgflow.steps as step
     on step.flow_slug = state.flow_slug
     and step.step_slug = state.step_slug
@@ -3133,9 +3497,7 @@ begin atomic
       end as input
   ) as condition
   where run.run_id = any(run_ids)
-    and run.status = 'started'
-    and state.status = 'created'
-    and state.remaining_deps = 0;
+    and run.status = 'started';
 end;
 
 comment on function pgflow.ready_steps(uuid[]) is
@@ -3263,7 +3625,7 @@ begin
           and task.step_slug = state.step_slug
       )
     end
-  from unnest(endings) as ending
+  from (select every.* from unnest(endings) as every limit cardinality(endings)) as ending
   cross join pgflow.steps as step
   where state.run_id = ending.run_id
     and state.step_slug = ending.step_slug
@@ -3603,7 +3965,7 @@ begin
     status = 'failed',
     failed_at = clock_timestamp(),
     error_message = ending.message
-  from unnest(endings) as ending
+  from (select every.* from unnest(endings) as every limit cardinality(endings)) as ending
   where state.run_id = ending.run_id
     and state.step_slug = ending.step_slug;
 
@@ -3754,20 +4116,33 @@ begin atomic
     end as verdict,
     result.output,
     result.error_message,
-    clock_timestamp()
-    + make_interval(secs => pgflow.calculate_retry_delay(step.base_delay, task.attempts_count)) as visible_at,
+    case
+      when result.kind = 'failure' then
+        clock_timestamp()
+        + make_interval(secs => pgflow.calculate_retry_delay(step.base_delay, task.attempts_count))
+    end as visible_at,
     result.kind = 'stalled' as stalled
   from unnest(results) with ordinality as result (
     run_id, step_slug, task_index, attempt, kind, output, error_message, "position"
   )
-  left join pgflow.step_tasks as task
-    on task.run_id = result.run_id
-    and task.step_slug = result.step_slug
-    and task.task_index = result.task_index
-  left join pgflow.step_states as state
-    on state.run_id = task.run_id
-    and state.step_slug = task.step_slug
-  left join pgflow.runs as run on run.run_id = task.run_id
+  left join lateral (
+    select found.*
+    from pgflow.step_tasks as found
+    where found.run_id = result.run_id
+      and found.step_slug = result.step_slug
+      and found.task_index = result.task_index
+    limit 1
+  ) as task on true
+  left join lateral (
+    select found.status
+    from pgflow.step_states as found
+    where found.run_id = task.run_id
+      and found.step_slug = task.step_slug
+    limit 1
+  ) as state on true
+  left join lateral (
+    select found.status from pgflow.runs as found where found.run_id = task.run_id limit 1
+  ) as run on true
   left join pgflow.step_options as step
     on step.flow_slug = task.flow_slug
     and step.step_slug = task.step_slug
@@ -3898,9 +4273,13 @@ begin
         end
       ) as tasks
     from unnest(run_ids, step_slugs) as ended (run_id, step_slug)
-    inner join pgflow.step_states as ended_state
-      on ended_state.run_id = ended.run_id
-      and ended_state.step_slug = ended.step_slug
+    cross join lateral (
+      select found.*
+      from pgflow.step_states as found
+      where found.run_id = ended.run_id
+        and found.step_slug = ended.step_slug
+      limit 1
+    ) as ended_state
     inner join pgflow.steps as source
       on source.flow_slug = ended_state.flow_slug
       and source.step_slug = ended_state.step_slug
@@ -3911,6 +4290,7 @@ begin
       on target.flow_slug = dep.flow_slug
       and target.step_slug = dep.step_slug
     group by ended.run_id, dep.step_slug
+    limit 1000000000 * cardinality(run_ids)::bigint
   ) as released
   where dependent.run_id = released.run_id
     and dependent.step_slug = released.step_slug
@@ -3923,6 +4303,7 @@ begin
     select ended.run_id, count(*)::int as steps
     from unnest(run_ids) as ended (run_id)
     group by ended.run_id
+    limit cardinality(run_ids)
   ) as ended
   where run.run_id = ended.run_id;
 end
@@ -3935,6 +4316,9 @@ create function pgflow.settle_tasks(results pgflow.task_result[])
 returns table (run_id uuid, step_slug text, task_index int, status text)
 language plpgsql
 set search_path to pg_catalog, pg_temp
+-- Plans are made once a session, perhaps on empty tables, and must stay right when these have grown: so rows are looked
+-- up by key, one by one, for each thing that ended, here and in all that this calls. A limit that the planner can't
+-- estimate lets it expect few rows of an array, and a lateral one keeps it from turning a look-up round.
 set plan_cache_mode to force_generic_plan
 set enable_seqscan to off
 set enable_hashjoin to off
@@ -3943,6 +4327,7 @@ set enable_material to off
 set jit to off
 as $function$
 declare
+  run_ids uuid[];
   verdicts pgflow.task_verdict[];
   endings pgflow.step_ending[];
   leaving pgflow.message_ref[];
@@ -3951,32 +4336,36 @@ declare
 begin
   -- Locks in the order that all of the engine keeps: flows, runs, then tasks. Whoever holds a run's lock is the only
   -- one to change its steps.
+  run_ids := array(select distinct result.run_id from unnest(results) as result where result.run_id is not null);
+
   perform
   from pgflow.flows as flow
-  where flow.flow_slug in (
-    select run.flow_slug
-    from unnest(results) as result
-    inner join pgflow.runs as run on run.run_id = result.run_id
-  )
+  where flow.flow_slug = any(array(select distinct run.flow_slug from pgflow.runs as run where run.run_id = any(run_ids)))
   order by flow.flow_slug collate "C"
   for key share;
 
-  perform
-  from pgflow.runs as run
-  where run.run_id in (select result.run_id from unnest(results) as result)
-  order by run.run_id
-  for no key update;
+  perform from pgflow.runs as run where run.run_id = any(run_ids) order by run.run_id for no key update;
 
   perform
-  from pgflow.step_tasks as task
-  inner join pgflow.steps as step
-    on step.flow_slug = task.flow_slug
-    and step.step_slug = task.step_slug
-  where (task.run_id, task.step_slug, task.task_index) in (
-    select result.run_id, result.step_slug, result.task_index from unnest(results) as result
-  )
-  order by task.run_id, step.step_index, task.task_index
-  for no key update of task;
+  from (
+    select result.run_id, result.step_slug, result.task_index
+    from unnest(results) as result
+    inner join pgflow.runs as run on run.run_id = result.run_id
+    inner join pgflow.steps as step
+      on step.flow_slug = run.flow_slug
+      and step.step_slug = result.step_slug
+    order by result.run_id, step.step_index, result.task_index
+    limit cardinality(results)
+  ) as named
+  cross join lateral (
+    select task.status
+    from pgflow.step_tasks as task
+    where task.run_id = named.run_id
+      and task.step_slug = named.step_slug
+      and task.task_index = named.task_index
+    limit 1
+    for no key update
+  ) as locked;
 
   -- A statement of its own, so that it sees what was committed while the locks were waited for.
   verdicts := array(select judged from pgflow.judge_results(results) as judged);
@@ -4000,7 +4389,7 @@ begin
     completed_at = case when verdict.verdict = 'completed' then clock_timestamp() end,
     failed_at = case when verdict.verdict in ('violates', 'exhausted') then clock_timestamp() end,
     permanently_stalled_at = case when verdict.stalled then clock_timestamp() end
-  from unnest(verdicts) as verdict
+  from (select every.* from unnest(verdicts) as every limit cardinality(verdicts)) as verdict
   where task.run_id = verdict.run_id
     and task.step_slug = verdict.step_slug
     and task.task_index = verdict.task_index
@@ -4037,9 +4426,13 @@ begin
       end as ending,
       fed_map.step_slug as fed_map
     from judged
-    inner join pgflow.step_states as state
-      on state.run_id = judged.run_id
-      and state.step_slug = judged.step_slug
+    cross join lateral (
+      select found.flow_slug, found.step_slug, found.remaining_tasks
+      from pgflow.step_states as found
+      where found.run_id = judged.run_id
+        and found.step_slug = judged.step_slug
+      limit 1
+    ) as state
     inner join pgflow.steps as step
       on step.flow_slug = state.flow_slug
       and step.step_slug = state.step_slug
@@ -4088,15 +4481,12 @@ begin
     from unnest(verdicts) as verdict
     where verdict.verdict = 'completed'
     group by verdict.run_id, verdict.step_slug
+    limit cardinality(verdicts)
   ) as completed
   where state.run_id = completed.run_id
     and state.step_slug = completed.step_slug
-    and not exists (
-      select
-      from unnest(endings) as ending
-      where ending.run_id = completed.run_id
-        and ending.step_slug = completed.step_slug
-        and ending.ending = 'complete'
+    and (completed.run_id, completed.step_slug) not in (
+      select ending.run_id, ending.step_slug from unnest(endings) as ending where ending.ending = 'complete'
     );
 
   if endings is not null then
@@ -4132,16 +4522,26 @@ begin
       -- What the element would get if it came in a call of its own, right after this one.
       when verdict.verdict = 'repeated' and pgflow.task_is_active(task.status) then 'superseded'
       when verdict.verdict = 'repeated' then 'ended'
+      -- Another result of the batch ended its step or run: nothing is left to retry.
+      when verdict.verdict = 'retrying' and not pgflow.task_is_active(task.status) then 'ended'
       else verdict.verdict
     end
   from unnest(verdicts) as verdict
-  left join pgflow.step_tasks as task
-    on task.run_id = verdict.run_id
-    and task.step_slug = verdict.step_slug
-    and task.task_index = verdict.task_index
-  left join pgflow.step_states as state
-    on state.run_id = verdict.run_id
-    and state.step_slug = verdict.step_slug
+  left join lateral (
+    select found.status
+    from pgflow.step_tasks as found
+    where found.run_id = verdict.run_id
+      and found.step_slug = verdict.step_slug
+      and found.task_index = verdict.task_index
+    limit 1
+  ) as task on true
+  left join lateral (
+    select found.status
+    from pgflow.step_states as found
+    where found.run_id = verdict.run_id
+      and found.step_slug = verdict.step_slug
+    limit 1
+  ) as state on true
   order by verdict.position;
 end
 $function$;
@@ -4161,16 +4561,16 @@ declare
 begin
   with recursive reached as (
     select
-      state.flow_slug,
+      run.flow_slug,
       ending.run_id,
       ending.step_slug,
       ending.ending = 'skip-cascade' as cascades,
       ending.reason,
       ending.message
     from unnest(endings) as ending
-    inner join pgflow.step_states as state
-      on state.run_id = ending.run_id
-      and state.step_slug = ending.step_slug
+    cross join lateral (
+      select found.flow_slug from pgflow.runs as found where found.run_id = ending.run_id limit 1
+    ) as run
     union
     select
       reached.flow_slug,
@@ -4214,7 +4614,11 @@ begin
     set
       status = 'skipped',
       skipped_at = clock_timestamp()
-    from unnest(run_ids, step_slugs) as skipped (run_id, step_slug)
+    from (
+      select every.run_id, every.step_slug
+      from unnest(run_ids, step_slugs) as every (run_id, step_slug)
+      limit cardinality(run_ids)
+    ) as skipped
     where task.run_id = skipped.run_id
       and task.step_slug = skipped.step_slug
       and pgflow.task_is_active(task.status)
@@ -4313,10 +4717,14 @@ begin
       status = 'started',
       started_at = clock_timestamp(),
       remaining_tasks = state.initial_tasks
-    from pgflow.ready_steps(run_ids) as ready
+    from (
+      select found.run_id, found.step_slug
+      from pgflow.ready_steps(run_ids) as found
+      where found.decision = 'start'
+      limit 1000000000 * cardinality(run_ids)::bigint
+    ) as ready
     where state.run_id = ready.run_id
       and state.step_slug = ready.step_slug
-      and ready.decision = 'start'
     returning state.run_id, state.flow_slug, state.step_slug, state.initial_tasks
   )
   select
@@ -4545,9 +4953,6 @@ language plpgsql
 set search_path to pg_catalog, pg_temp
 set plan_cache_mode to force_generic_plan
 set enable_seqscan to off
-set enable_hashjoin to off
-set enable_mergejoin to off
-set enable_material to off
 set jit to off
 as $function$
 declare
@@ -4596,7 +5001,8 @@ begin
   end if;
 
   -- Locking the tasks here lets several workers of one queue pass each other instead of picking the same head. The
-  -- inner limit bounds what one look can cost while others hold the head; the outer one stops locking at enough.
+  -- inner limit bounds what one look can cost while others hold the head, and leaves room for many workers that each
+  -- keep the transaction of their claim open; the outer one stops locking at enough.
   execute format(
     $sql$
       select array_agg(candidate.msg_id order by candidate.msg_id)
@@ -4607,7 +5013,7 @@ begin
           from pgmq.%I as message
           where message.vt <= $1
           order by message.vt, message.msg_id
-          limit 8::bigint * $3
+          limit greatest(1000, 8::bigint * $3)
         ) as head
         cross join lateral (
           select found.task_index
@@ -4682,9 +5088,6 @@ language plpgsql
 set search_path to pg_catalog, pg_temp
 set plan_cache_mode to force_generic_plan
 set enable_seqscan to off
-set enable_hashjoin to off
-set enable_mergejoin to off
-set enable_material to off
 set jit to off
 as $function$
 declare
@@ -4737,7 +5140,7 @@ begin
         select message.msg_id
         from unnest(ids, classes) as message (msg_id, class)
         where message.class = 'claimable'
-          and message.msg_id = any(locked)
+          and message.msg_id in (select unnest(locked))
       ),
       (worker).worker_id,
       reads
@@ -4751,7 +5154,7 @@ begin
         select message.msg_id
         from unnest(ids, classes) as message (msg_id, class)
         where message.class = 'started'
-          and message.msg_id = any(locked)
+          and message.msg_id in (select unnest(locked))
       )
     );
   end if;
@@ -4778,7 +5181,7 @@ begin
     end,
     case
       when attempt.msg_id is not null then null
-      when message.class in ('claimable', 'started') and not message.msg_id = any(locked)
+      when message.class in ('claimable', 'started') and message.msg_id not in (select unnest(locked))
         then 'another session is working on the task'
       else message.reason
     end,
@@ -4843,13 +5246,18 @@ begin
     return;
   end if;
 
+  -- Looked for under the lock of the flow, so that it can't go before the batch is done.
+  if to_regclass(format('pgmq.%I', 'q_' || worker.queue_name)) is null then
+    perform pgflow.refuse_missing_queue(worker);
+  end if;
+
   return query
   select * from pgflow.claim_batch(worker, msg_ids, 0);
 end
 $function$;
 
 comment on function pgflow.claim_tasks(text, text, text, bigint[], uuid) is
-'Claims the tasks of messages that the caller has read. queue_name, flow_slug, step_slug (null for a flow-mode flow) must be what the worker registered for. One row for every distinct id, in the order passed; null ids are ignored. Outcomes: claimed (one attempt, message hidden until the recovery boundary), deferred (in progress; hidden, no attempt), archived (ended), gone (not in the queue). A message in the queue that is no exact task makes the whole batch fatal: nothing is claimed, the outcomes are unsupported and released, the worker''s function is disabled and one warning (PF011) goes out; commit before you act on that. Raises PF010 (wrong subscription), PF012 (function disabled), PF013 (worker unknown, stopped or of an older generation) before any message changes.';
+'Claims the tasks of messages that the caller has read. queue_name, flow_slug, step_slug (null for a flow-mode flow) must be what the worker registered for. One row for every distinct id, in the order passed; null ids are ignored. Outcomes: claimed (one attempt, message hidden until the recovery boundary), deferred (in progress; hidden, no attempt), archived (ended), gone (not in the queue). A message in the queue that is no exact task makes the whole batch fatal: nothing is claimed, the outcomes are unsupported and released, the worker''s function is disabled and one warning (PF011) goes out; commit before you act on that. Raises PF010 (wrong subscription), PF012 (function disabled), PF013 (worker unknown, stopped or of an older generation), PF007 (the queue is gone) before any message changes.';
 
 create function pgflow.classify_messages(queue_name text, flow_slug text, step_slug text, msg_ids bigint[])
 returns setof pgflow.message_class
@@ -4901,8 +5309,11 @@ begin
         where passed.msg_id is not null
         group by passed.msg_id
       ) as asked
-      left join pgmq.%I as message on message.msg_id = asked.msg_id
-      -- Each id names at most one task. Saying so keeps the planner from reading all tasks of the queue instead.
+      -- Each of these gives at most one row. Saying so keeps the planner, whatever it believes about these tables, from
+      -- reading one as a whole where a few look-ups do.
+      left join lateral (
+        select found.msg_id from pgmq.%I as found where found.msg_id = asked.msg_id limit 1
+      ) as message on true
       left join lateral (
         select found.*
         from pgflow.step_tasks as found
@@ -4910,10 +5321,16 @@ begin
           and found.message_id = asked.msg_id
         limit 1
       ) as task on true
-      left join pgflow.step_states as state
-        on state.run_id = task.run_id
-        and state.step_slug = task.step_slug
-      left join pgflow.runs as run on run.run_id = task.run_id
+      left join lateral (
+        select found.status
+        from pgflow.step_states as found
+        where found.run_id = task.run_id
+          and found.step_slug = task.step_slug
+        limit 1
+      ) as state on true
+      left join lateral (
+        select found.status from pgflow.runs as found where found.run_id = task.run_id limit 1
+      ) as run on true
       cross join lateral (
         select
           coalesce(
@@ -5156,11 +5573,7 @@ begin
 
     if candidates is null then
       worker := pgflow.check_subscription(poll_tasks.worker_id);
-      raise exception using
-        errcode = 'PF007',
-        message = format('Queue "%s" of flow "%s" is gone from PGMQ.', worker.queue_name, worker.flow_slug),
-        detail = format('PGMQ has no table "q_%s"; worker %s polls it.', worker.queue_name, worker.worker_id),
-        hint = 'Somebody dropped the queue by hand. Compile the flow again to see what is missing.';
+      perform pgflow.refuse_missing_queue(worker);
     end if;
 
     if candidates <> '{}' then
@@ -5200,17 +5613,30 @@ declare
       else array_to_string(unsupported, ', ')
     end
   );
+  free bigint[];
 begin
-  perform pgflow.set_visibility(
-    array(select row(worker.queue_name, message.msg_id)::pgflow.message_ref from unnest(msg_ids) as message (msg_id)),
-    array_fill(clock_timestamp(), array[cardinality(msg_ids)])
-  );
+  -- The batch holds messages whose tasks are not locked here. One that another session has is claimed, finished or
+  -- refused there, which says when it can be read again; waiting for it could close a circle.
+  execute format(
+    $sql$
+      select array_agg(free.msg_id)
+      from (
+        select message.msg_id from pgmq.%I as message where message.msg_id = any($1) order by message.msg_id for update skip locked
+      ) as free
+    $sql$,
+    'q_' || worker.queue_name
+  )
+  into free
+  using msg_ids;
 
-  update pgflow.workers as own
-  set stop_reason = refusal
-  where own.worker_id = worker.worker_id;
+  if free is not null then
+    perform pgflow.set_visibility(
+      array(select row(worker.queue_name, message.msg_id)::pgflow.message_ref from unnest(free) as message (msg_id)),
+      array_fill(clock_timestamp(), array[cardinality(free)])
+    );
+  end if;
 
-  -- Last, after the messages: the one exception to the order of locks, since only now it is known that it comes to this.
+  -- After the messages: the one exception to the order of locks, since only now it is known that it comes to this.
   update pgflow.worker_functions as function
   set
     enabled = false,
@@ -5218,6 +5644,19 @@ begin
     disabled_reason = refusal,
     updated_at = clock_timestamp()
   where function.function_name = worker.function_name;
+
+  -- Sessions of one worker share the lock of its row, so none may wait here for another one to let go. The function's
+  -- row above lets one after the other come here; where another session of the worker still claims, that row alone
+  -- stops it.
+  update pgflow.workers as own
+  set stop_reason = refusal
+  from (
+    select free_row.worker_id
+    from pgflow.workers as free_row
+    where free_row.worker_id = worker.worker_id
+    for no key update skip locked
+  ) as mine
+  where own.worker_id = mine.worker_id;
 
   -- A warning and no error: an error would undo all of the above.
   raise warning using
@@ -5235,7 +5674,7 @@ begin
       cardinality(msg_ids), array_to_string(msg_ids, ', ')
     ),
     hint = format(
-      'Look at them with select * from pgflow.classify_messages(%L, %L, %L, array[%s]); take them off the queue, then run select pgflow.enable_worker_function(%L).',
+      'Look at them with select * from pgflow.classify_messages(%L, %L, %L, array[%s]); move them aside with pgflow.quarantine_message(), then run select pgflow.enable_worker_function(%L).',
       worker.queue_name, worker.flow_slug, worker.step_slug, array_to_string(unsupported[1:20], ', '), worker.function_name
     );
 end
@@ -5244,15 +5683,32 @@ $function$;
 comment on function pgflow.refuse_batch(pgflow.workers, bigint[], bigint[]) is
 'Internal: the end of a batch with unsupported work. Makes every message of it visible again, disables the worker''s function, tells the worker to stop and sends one warning (PF011) with ids and never a body. Raises nothing, since that would undo it.';
 
+create function pgflow.refuse_missing_queue(worker pgflow.workers)
+returns void
+language plpgsql
+immutable
+set search_path to pg_catalog, pg_temp
+as $function$
+begin
+  raise exception using
+    errcode = 'PF007',
+    message = format('Queue "%s" of flow "%s" is gone from PGMQ.', worker.queue_name, worker.flow_slug),
+    detail = format('PGMQ has no table "q_%s"; worker %s serves it.', worker.queue_name, worker.worker_id),
+    hint = format(
+      'Somebody dropped the queue by hand. Make it again: select * from pgflow.repair_queues(%L);', worker.flow_slug
+    );
+end
+$function$;
+
+comment on function pgflow.refuse_missing_queue(pgflow.workers) is
+'Internal: raises PF007 for a worker whose queue was dropped by hand while its flow stands.';
+
 create function pgflow.start_tasks(flow_slug text, msg_ids bigint[], worker_id uuid)
 returns setof pgflow.step_task_record
 language plpgsql
 set search_path to pg_catalog, pg_temp
 set plan_cache_mode to force_generic_plan
 set enable_seqscan to off
-set enable_hashjoin to off
-set enable_mergejoin to off
-set enable_material to off
 set jit to off
 as $function$
 declare
@@ -5912,14 +6368,23 @@ begin
   end if;
 
   execute 'select cron.unschedule(job.jobid) from cron.job as job where job.jobname = $1' using job_name;
-  execute 'select cron.schedule($1, $2, $3)' into job_id using job_name, cron_schedule, command;
+  execute 'select cron.schedule($1, $2, $3)' into job_id using job_name, coalesce(cron_schedule, ''), command;
 
   return job_id;
+exception
+  when invalid_parameter_value then
+    raise exception using
+      errcode = 'PF019',
+      message = format(
+        'pg_cron does not take the schedule "%s" of job "%s".', coalesce(cron_schedule, 'null'), job_name
+      ),
+      detail = format('It said: %s. Jobs of that name are as they were.', sqlerrm),
+      hint = 'Pass seconds (''15 seconds''; pg_cron 1.5 and newer) or a cron expression (''* * * * *'': every minute).';
 end
 $function$;
 
 comment on function pgflow.schedule_cron_job(text, text, text) is
-'Internal: makes a pg_cron job, in place of any of that name that the caller can see, and returns its id. Raises PF019 without pg_cron, saying what to schedule instead.';
+'Internal: makes a pg_cron job, in place of any of that name that the caller can see, and returns its id. Raises PF019 without pg_cron, saying what to schedule instead, and for a schedule that pg_cron doesn''t take.';
 
 create function pgflow.setup_ensure_workers_cron(cron_interval text default '1 second')
 returns text
@@ -5941,7 +6406,7 @@ end
 $function$;
 
 comment on function pgflow.setup_ensure_workers_cron(text) is
-'Schedules ensure_workers() through pg_cron, with an hourly clean-up of pg_cron''s log, in place of earlier jobs of these names. cron_interval is what pg_cron takes: seconds (pg_cron 1.5 and newer) or a cron expression. Returns what was scheduled. Raises PF019 without pg_cron. As in pgflow 0.14.';
+'Schedules ensure_workers() through pg_cron, with an hourly clean-up of pg_cron''s log, in place of earlier jobs of these names. cron_interval is what pg_cron takes: seconds (pg_cron 1.5 and newer) or a cron expression. Returns what was scheduled. Raises PF019 without pg_cron, or when it doesn''t take the interval. As in pgflow 0.14.';
 
 create function pgflow.start_request()
 returns table (base_url text, headers jsonb)
@@ -6041,18 +6506,28 @@ select
   pgflow.recovery_boundary(task.started_at, step.timeout, task.lease_extended_until) as recovery_boundary,
   task.requeued_count < 3 and task.attempts_count < step.max_attempts as may_start_again
 from pgflow.step_tasks as task
-inner join pgflow.step_options as step
-  on step.flow_slug = task.flow_slug
-  and step.step_slug = task.step_slug
-inner join pgflow.step_states as state
-  on state.run_id = task.run_id
-  and state.step_slug = task.step_slug
-  and state.status = 'started'
-inner join pgflow.runs as run
-  on run.run_id = task.run_id
-  and run.status = 'started'
+-- Subqueries of their own, so that it is always the started tasks, few of them, that lead to the rest.
+cross join lateral (
+  select options.*
+  from pgflow.step_options as options
+  where options.flow_slug = task.flow_slug
+    and options.step_slug = task.step_slug
+  limit 1
+) as step
+cross join lateral (
+  select found.status
+  from pgflow.step_states as found
+  where found.run_id = task.run_id
+    and found.step_slug = task.step_slug
+  limit 1
+) as state
+cross join lateral (
+  select found.status from pgflow.runs as found where found.run_id = task.run_id limit 1
+) as run
 where task.status = 'started'
-  and pgflow.recovery_boundary(task.started_at, step.timeout, task.lease_extended_until) <= clock_timestamp();
+  and pgflow.recovery_boundary(task.started_at, step.timeout, task.lease_extended_until) <= clock_timestamp()
+  and state.status = 'started'
+  and run.status = 'started';
 
 comment on view pgflow.stalled_tasks is
 'Started tasks past their recovery boundary: their worker is gone, or too slow and not extending its lease. may_start_again says whether recovery queues the task again or fails it.';
@@ -6117,6 +6592,7 @@ set search_path to pg_catalog, pg_temp
 as $function$
 declare
   ended_before timestamptz;
+  flow_slugs text[];
 begin
   if retention_interval is null or retention_interval < interval '0' then
     raise exception using
@@ -6137,53 +6613,52 @@ begin
   -- Capped at a millennium: the server's dates come to an end.
   ended_before := clock_timestamp() - least(retention_interval, interval '1000 years');
 
+  -- Pruning takes runs before queues, recompilation and deletion queues before runs. So it keeps them away from the
+  -- flows that it works on, and leaves alone those that they are at.
+  flow_slugs := array(
+    select flow.flow_slug
+    from pgflow.flows as flow
+    where exists (
+      select
+      from pgflow.runs as run
+      where run.flow_slug = flow.flow_slug
+        and coalesce(run.completed_at, run.failed_at) < ended_before
+    )
+    order by flow.flow_slug collate "C"
+    for key share skip locked
+  );
+
   return query
   select 'workers', pgflow.prune_workers(ended_before, batch_size);
 
   return query
   select pruned.what, pruned.deleted
-  from pgflow.prune_runs(ended_before, batch_size) as pruned;
+  from pgflow.prune_runs(flow_slugs, ended_before, batch_size) as pruned;
 end
 $function$;
 
 comment on function pgflow.prune_data_older_than(interval, int) is
-'Deletes one batch of runs that ended longer ago than retention_interval, with their step states, tasks and archived messages, and one batch of workers that stopped or fell silent as long ago and whose tasks are gone; of each function and subscription the last worker stays. Runs in progress are not touched, nor runs that somebody is locking. Returns what was deleted (workers, runs, step_states, step_tasks, messages): call it, a transaction each, until all are 0. Raises PF019 for a negative interval or a batch_size under 1.';
+'Deletes one batch of runs that ended longer ago than retention_interval, with their step states, tasks and archived messages, and one batch of workers that stopped or fell silent as long ago and whose tasks are gone; of each function and subscription the last worker stays. Runs in progress are not touched, nor what somebody is locking: it is left for the next call. Returns what was deleted (workers, runs, step_states, step_tasks, messages): call it, a transaction each, until all are 0. Raises PF019 for a negative interval or a batch_size under 1.';
 
-create function pgflow.prune_runs(ended_before timestamptz, batch_size int)
+create function pgflow.prune_runs(flow_slugs text[], ended_before timestamptz, batch_size int)
 returns table (what text, deleted bigint)
 language plpgsql
 set search_path to pg_catalog, pg_temp
 as $function$
 declare
-  candidates uuid[];
   run_ids uuid[];
   messages pgflow.message_ref[];
   runs bigint;
   states bigint;
   tasks bigint;
 begin
-  candidates := array(
-    select run.run_id
-    from pgflow.runs as run
-    where coalesce(run.completed_at, run.failed_at) < ended_before
-    order by run.run_id
-    limit prune_runs.batch_size
-  );
-
-  -- Recompilation and deletion take the flow's row, then its queues, then its runs. Pruning needs the queues after the
-  -- runs, so it has to keep them away from the flow first.
-  perform
-  from pgflow.flows as flow
-  where flow.flow_slug in (select run.flow_slug from pgflow.runs as run where run.run_id = any(candidates))
-  order by flow.flow_slug collate "C"
-  for key share;
-
   run_ids := array(
     select run.run_id
     from pgflow.runs as run
-    where run.run_id = any(candidates)
+    where run.flow_slug = any(flow_slugs)
       and coalesce(run.completed_at, run.failed_at) < ended_before
     order by run.run_id
+    limit prune_runs.batch_size
     for update skip locked
   );
 
@@ -6234,8 +6709,8 @@ begin
 end
 $function$;
 
-comment on function pgflow.prune_runs(timestamptz, int) is
-'Internal: deletes one batch of runs that ended before a time, with all that belongs to them. Runs that are locked are left for the next batch. Takes every lock in the common order.';
+comment on function pgflow.prune_runs(text[], timestamptz, int) is
+'Internal: deletes one batch of runs of some flows, whose rows the caller has locked, that ended before a time, with all that belongs to them. Runs that are locked are left for the next batch. Takes every lock in the common order.';
 
 create function pgflow.prune_workers(silent_since timestamptz, batch_size int)
 returns bigint
@@ -6440,47 +6915,73 @@ create function pgflow.requeue_stalled_tasks()
 returns int
 language plpgsql
 set search_path to pg_catalog, pg_temp
-set plan_cache_mode to force_generic_plan
 set enable_seqscan to off
-set enable_hashjoin to off
-set enable_mergejoin to off
-set enable_material to off
-set jit to off
 as $function$
 declare
+  stalled pgflow.stalled_tasks[] := array(select candidate from pgflow.stalled_tasks as candidate);
   flow_slugs text[];
+  run_ids uuid[];
   lost pgflow.task_result[];
   messages pgflow.message_ref[];
 begin
+  if stalled = '{}' then
+    return 0;
+  end if;
+
   -- A flow that is just being recompiled or deleted is passed over: its tasks go away, and waiting for it would hold up
-  -- the recovery of all others.
+  -- the recovery of all others. So is whatever else somebody is working on: it is looked at again by the next sweep.
   flow_slugs := array(
     select flow.flow_slug
     from pgflow.flows as flow
-    where flow.flow_slug in (select stalled.flow_slug from pgflow.stalled_tasks as stalled)
+    where flow.flow_slug = any(array(select distinct task.flow_slug from unnest(stalled) as task))
     order by flow.flow_slug collate "C"
     for key share skip locked
   );
 
   -- First the tasks that may not start again: ending them takes the locks of runs, which come before those of tasks.
+  run_ids := array(
+    select run.run_id
+    from pgflow.runs as run
+    where run.run_id = any(array(
+      select distinct task.run_id
+      from unnest(stalled) as task
+      where not task.may_start_again
+        and task.flow_slug = any(flow_slugs)
+    ))
+    order by run.run_id
+    for no key update skip locked
+  );
+
   lost := array(
     select
       row(
-        stalled.run_id,
-        stalled.step_slug,
-        stalled.task_index,
-        stalled.attempts_count,
+        task.run_id,
+        task.step_slug,
+        task.task_index,
+        task.attempts_count,
         'stalled',
         null,
         format(
           'Attempt %s of %s was lost with its worker; requeued %s times.',
-          stalled.attempts_count, stalled.max_attempts, stalled.requeued_count
+          task.attempts_count, task.max_attempts, task.requeued_count
         )
       )::pgflow.task_result
-    from pgflow.stalled_tasks as stalled
-    where not stalled.may_start_again
-      and stalled.flow_slug = any(flow_slugs)
-    order by stalled.run_id, stalled.step_slug, stalled.task_index
+    from (
+      select every.*
+      from unnest(stalled) as every
+      where not every.may_start_again
+        and every.run_id in (select unnest(run_ids))
+      order by every.run_id, every.step_index, every.task_index
+    ) as task
+    cross join lateral (
+      select found.status
+      from pgflow.step_tasks as found
+      where found.run_id = task.run_id
+        and found.step_slug = task.step_slug
+        and found.task_index = task.task_index
+      limit 1
+      for no key update skip locked
+    ) as locked
   );
 
   if lost <> '{}' then
@@ -6489,19 +6990,27 @@ begin
 
   with picked as materialized (
     select task.run_id, task.step_slug, task.task_index
-    from pgflow.stalled_tasks as stalled
-    inner join pgflow.step_tasks as task
-      on task.run_id = stalled.run_id
-      and task.step_slug = stalled.step_slug
-      and task.task_index = stalled.task_index
-    where stalled.may_start_again
-      and stalled.flow_slug = any(flow_slugs)
+    from (
+      select every.*
+      from unnest(stalled) as every
+      where every.may_start_again
+        and every.flow_slug = any(flow_slugs)
+      order by every.run_id, every.step_index, every.task_index
+    ) as task
+    cross join lateral (
       -- Checked again on the row as it is once its lock is ours: it may have been finished or extended meanwhile.
-      and task.status = 'started'
-      and task.attempts_count = stalled.attempts_count
-      and task.lease_extended_until is not distinct from stalled.lease_extended_until
-    order by task.run_id, stalled.step_index, task.task_index
-    for no key update of task skip locked
+      select found.status
+      from pgflow.step_tasks as found
+      where found.run_id = task.run_id
+        and found.step_slug = task.step_slug
+        and found.task_index = task.task_index
+        and found.status = 'started'
+        and found.attempts_count = task.attempts_count
+        and found.lease_extended_until is not distinct from task.lease_extended_until
+      limit 1
+      for no key update skip locked
+    ) as locked
+    limit cardinality(stalled)
   ),
   requeued as (
     update pgflow.step_tasks as task
@@ -6549,7 +7058,7 @@ end
 $function$;
 
 comment on function pgflow.setup_requeue_stalled_tasks_cron(text) is
-'Schedules requeue_stalled_tasks() through pg_cron, in place of an earlier job of that name. cron_interval is what pg_cron takes: seconds (pg_cron 1.5 and newer) or a cron expression. Returns what was scheduled. Raises PF019 without pg_cron. As in pgflow 0.14.';
+'Schedules requeue_stalled_tasks() through pg_cron, in place of an earlier job of that name. cron_interval is what pg_cron takes: seconds (pg_cron 1.5 and newer) or a cron expression. Returns what was scheduled. Raises PF019 without pg_cron, or when it doesn''t take the interval. As in pgflow 0.14.';
 
 create function pgflow.queue_depths(flow_slug text default null)
 returns table (
@@ -6609,6 +7118,25 @@ $function$;
 
 comment on function pgflow.queue_depths(text) is
 'How many messages each owned queue (of one flow, or of all) holds: visible ones can be read now; those in flight belong to a started task and are hidden; delayed ones are hidden for another reason, such as a start delay, a retry or a read without a claim. Nulls: the queue''s table is gone. Reads each queue once.';
+
+create function pgflow.queue_is_unreplaced(queue_name text)
+returns boolean
+language sql
+stable
+set search_path to pg_catalog, pg_temp
+as $function$
+  -- A query on pg_class sees the table as of the snapshot, to_regclass() as of now.
+  select
+    (
+      select class.oid
+      from pg_class as class
+      where class.relname = 'q_' || queue_is_unreplaced.queue_name
+        and class.relnamespace = 'pgmq'::regnamespace
+    ) is not distinct from to_regclass(format('pgmq.%I', 'q_' || queue_is_unreplaced.queue_name))::oid;
+$function$;
+
+comment on function pgflow.queue_is_unreplaced(text) is
+'Internal: false when a queue''s table was dropped or made again since the snapshot of the query was taken. What was read of it then doesn''t belong to the tasks of that snapshot.';
 
 create function pgflow.queue_messages(flow_slug text default null)
 returns table (queue_name text, msg_id bigint, enqueued_at timestamptz)
@@ -6919,7 +7447,7 @@ begin
       where source.step_slug is not null
         or step.condition is not null
     )
-    select string_agg(line.code, chr(10) order by line.section, line.target, line.source) || chr(10)
+    select string_agg(line.code, chr(10) order by line.section, line.target, line.source)
     from line
   );
 end
@@ -6986,8 +7514,9 @@ as $function$
     on message.queue_name = active.queue_name
     and message.msg_id = active.message_id
   left join pgflow.queues as queue on queue.queue_name = message.queue_name
-  where message.msg_id is null
-    or active.run_id is null;
+  where active.run_id is null
+    -- Recompilation replaces a queue with its tasks, but the new one shows at once and the tasks by snapshot.
+    or (message.msg_id is null and pgflow.queue_is_unreplaced(active.queue_name));
 $function$;
 
 comment on function pgflow.message_faults(text) is
