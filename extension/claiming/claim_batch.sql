@@ -4,6 +4,8 @@ language plpgsql
 set search_path to pg_catalog, pg_temp
 set plan_cache_mode to force_generic_plan
 set enable_seqscan to off
+set enable_indexscan to off
+set enable_indexonlyscan to off
 set jit to off
 as $function$
 declare

@@ -58,6 +58,9 @@ begin
       least(poll_interval_ms / 1000.0, greatest(extract(epoch from deadline - clock_timestamp()), 0.001))
     );
   end loop;
+
+  -- A recompilation that overtook the wait left an empty queue of the same name behind: say so rather than nothing.
+  perform pgflow.check_subscription(poll_tasks.worker_id);
 end
 $function$;
 

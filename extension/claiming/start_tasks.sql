@@ -4,10 +4,13 @@ language plpgsql
 set search_path to pg_catalog, pg_temp
 set plan_cache_mode to force_generic_plan
 set enable_seqscan to off
+set enable_indexscan to off
+set enable_indexonlyscan to off
 set jit to off
 as $function$
 declare
   flow pgflow.flows;
+  worker pgflow.workers;
   queue text := lower(start_tasks.flow_slug collate "C");
   locked bigint[];
 begin
@@ -26,13 +29,21 @@ begin
       hint = 'Register a worker for one step with register_worker() and use poll_tasks() or claim_tasks().';
   end if;
 
-  perform
-  from pgflow.workers as worker
-  where worker.worker_id = start_tasks.worker_id
-    and worker.stop_reason is null
+  select candidate.*
+  into worker
+  from pgflow.workers as candidate
+  where candidate.worker_id = start_tasks.worker_id
   for share;
 
-  if not found or flow.flow_slug is null then
+  if not found then
+    raise exception using
+      errcode = 'PF013',
+      message = format('Worker %s is not known.', coalesce(start_tasks.worker_id::text, 'null')),
+      detail = format('It wants to claim for flow "%s"; no message was changed.', start_tasks.flow_slug),
+      hint = 'Its row in pgflow.workers was never written, or was removed. Start the worker again.';
+  end if;
+
+  if worker.stop_reason is not null or flow.flow_slug is null then
     return;
   end if;
 
@@ -68,4 +79,4 @@ end
 $function$;
 
 comment on function pgflow.start_tasks(text, bigint[], uuid) is
-'Claims the tasks of messages that the caller has read from a flow-mode flow''s queue, and returns them with their input. Ids that are not queued tasks of a started step are ignored; a worker that has no row, or was told to stop, gets no rows. Raises PF010 for a step-mode flow. As in pgflow 0.14.';
+'Claims the tasks of messages that the caller has read from a flow-mode flow''s queue, and returns them with their input. Ids that are not queued tasks of a started step are ignored; a worker that was told to stop gets no rows. Raises PF010 for a step-mode flow, PF013 for a worker without a row. As in pgflow 0.14.';

@@ -29,7 +29,7 @@ begin atomic
       when result.kind = 'success' then
         case
           when step.step_type = 'single'
-            and jsonb_typeof(result.output) is distinct from 'array'
+            and coalesce(jsonb_typeof(result.output), 'null') <> 'array'
             and fed_map.step_slug is not null then 'violates'
           else 'completed'
         end
@@ -45,7 +45,7 @@ begin atomic
     end as visible_at,
     result.kind = 'stalled' as stalled
   from unnest(results) with ordinality as result (
-    run_id, step_slug, task_index, attempt, kind, output, error_message, "position"
+    run_id, step_slug, task_index, attempt, kind, output, error_message, position
   )
   left join lateral (
     select found.*
@@ -63,7 +63,10 @@ begin atomic
     limit 1
   ) as state on true
   left join lateral (
-    select found.status from pgflow.runs as found where found.run_id = task.run_id limit 1
+    select found.status
+    from pgflow.runs as found
+    where found.run_id = task.run_id
+    limit 1
   ) as run on true
   left join pgflow.step_options as step
     on step.flow_slug = task.flow_slug
@@ -71,10 +74,14 @@ begin atomic
   left join lateral (
     select target.step_slug
     from pgflow.deps as dep
-    inner join pgflow.steps as target
-      on target.flow_slug = dep.flow_slug
-      and target.step_slug = dep.step_slug
-      and target.step_type = 'map'
+    cross join lateral (
+      select found.step_slug, found.step_index
+      from pgflow.steps as found
+      where found.flow_slug = dep.flow_slug
+        and found.step_slug = dep.step_slug
+        and found.step_type = 'map'
+      limit 1
+    ) as target
     where dep.flow_slug = step.flow_slug
       and dep.dep_slug = step.step_slug
     order by target.step_index

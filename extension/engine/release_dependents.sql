@@ -30,15 +30,23 @@ begin
         and found.step_slug = ended.step_slug
       limit 1
     ) as ended_state
-    inner join pgflow.steps as source
-      on source.flow_slug = ended_state.flow_slug
-      and source.step_slug = ended_state.step_slug
+    cross join lateral (
+      select found.step_type
+      from pgflow.steps as found
+      where found.flow_slug = ended_state.flow_slug
+        and found.step_slug = ended_state.step_slug
+      limit 1
+    ) as source
     inner join pgflow.deps as dep
       on dep.flow_slug = ended_state.flow_slug
       and dep.dep_slug = ended_state.step_slug
-    inner join pgflow.steps as target
-      on target.flow_slug = dep.flow_slug
-      and target.step_slug = dep.step_slug
+    cross join lateral (
+      select found.step_type
+      from pgflow.steps as found
+      where found.flow_slug = dep.flow_slug
+        and found.step_slug = dep.step_slug
+      limit 1
+    ) as target
     group by ended.run_id, dep.step_slug
     limit 1000000000 * cardinality(run_ids)::bigint
   ) as released

@@ -4,9 +4,12 @@ language plpgsql
 set search_path to pg_catalog, pg_temp
 -- Plans are made once a session, perhaps on empty tables, and must stay right when these have grown: so rows are looked
 -- up by key, one by one, for each thing that ended, here and in all that this calls. A limit that the planner can't
--- estimate lets it expect few rows of an array, and a lateral one keeps it from turning a look-up round.
+-- estimate lets it expect few rows of an array, and a lateral one keeps it from turning a look-up round. Only bitmap
+-- scans are left, since these need a key: a plain index scan may read all of a table that counts as empty.
 set plan_cache_mode to force_generic_plan
 set enable_seqscan to off
+set enable_indexscan to off
+set enable_indexonlyscan to off
 set enable_hashjoin to off
 set enable_mergejoin to off
 set enable_material to off

@@ -3,6 +3,7 @@ returns void
 language plpgsql
 set search_path to pg_catalog, pg_temp
 -- A plain scan of the primary key takes the ids in their order, and never reads a queue as a whole.
+set enable_indexscan to on
 set enable_seqscan to off
 set enable_bitmapscan to off
 as $function$

@@ -9,6 +9,9 @@ returns table (
 )
 language plpgsql
 set search_path to pg_catalog, pg_temp
+-- A plain scan of the primary key locks the messages in the order of their ids.
+set enable_seqscan to off
+set enable_bitmapscan to off
 as $function$
 begin
   if msg_ids is null or vt_offsets is null or cardinality(msg_ids) = 0 then
@@ -28,9 +31,8 @@ begin
   return query execute format(
     $sql$
       update pgmq.%I as message
-      set vt = clock_timestamp() + make_interval(secs => change.seconds)
-      from unnest($1, $2) as change (msg_id, seconds)
-      where message.msg_id = change.msg_id
+      set vt = clock_timestamp() + make_interval(secs => ($2)[array_position($1, message.msg_id)])
+      where message.msg_id = any($1)
       returning
         message.msg_id, message.read_ct, message.enqueued_at, message.vt, message.message, message.headers
     $sql$,

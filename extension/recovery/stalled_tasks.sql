@@ -30,7 +30,10 @@ cross join lateral (
   limit 1
 ) as state
 cross join lateral (
-  select found.status from pgflow.runs as found where found.run_id = task.run_id limit 1
+  select found.status
+  from pgflow.runs as found
+  where found.run_id = task.run_id
+  limit 1
 ) as run
 where task.status = 'started'
   and pgflow.recovery_boundary(task.started_at, step.timeout, task.lease_extended_until) <= clock_timestamp()

@@ -1673,6 +1673,7 @@ returns void
 language plpgsql
 set search_path to pg_catalog, pg_temp
 -- A plain scan of the primary key takes the ids in their order, and never reads a queue as a whole.
+set enable_indexscan to on
 set enable_seqscan to off
 set enable_bitmapscan to off
 as $function$
@@ -1733,6 +1734,7 @@ returns void
 language plpgsql
 set search_path to pg_catalog, pg_temp
 -- A plain scan of the primary key takes the ids in their order, and never reads a queue as a whole.
+set enable_indexscan to on
 set enable_seqscan to off
 set enable_bitmapscan to off
 as $function$
@@ -1787,6 +1789,9 @@ returns table (
 )
 language plpgsql
 set search_path to pg_catalog, pg_temp
+-- A plain scan of the primary key locks the messages in the order of their ids.
+set enable_seqscan to off
+set enable_bitmapscan to off
 as $function$
 begin
   if msg_ids is null or vt_offsets is null or cardinality(msg_ids) = 0 then
@@ -1806,9 +1811,8 @@ begin
   return query execute format(
     $sql$
       update pgmq.%I as message
-      set vt = clock_timestamp() + make_interval(secs => change.seconds)
-      from unnest($1, $2) as change (msg_id, seconds)
-      where message.msg_id = change.msg_id
+      set vt = clock_timestamp() + make_interval(secs => ($2)[array_position($1, message.msg_id)])
+      where message.msg_id = any($1)
       returning
         message.msg_id, message.read_ct, message.enqueued_at, message.vt, message.message, message.headers
     $sql$,
@@ -3684,6 +3688,8 @@ language plpgsql
 set search_path to pg_catalog, pg_temp
 set plan_cache_mode to force_generic_plan
 set enable_seqscan to off
+set enable_indexscan to off
+set enable_indexonlyscan to off
 set enable_hashjoin to off
 set enable_mergejoin to off
 set enable_material to off
@@ -4107,7 +4113,7 @@ begin atomic
       when result.kind = 'success' then
         case
           when step.step_type = 'single'
-            and jsonb_typeof(result.output) is distinct from 'array'
+            and coalesce(jsonb_typeof(result.output), 'null') <> 'array'
             and fed_map.step_slug is not null then 'violates'
           else 'completed'
         end
@@ -4123,7 +4129,7 @@ begin atomic
     end as visible_at,
     result.kind = 'stalled' as stalled
   from unnest(results) with ordinality as result (
-    run_id, step_slug, task_index, attempt, kind, output, error_message, "position"
+    run_id, step_slug, task_index, attempt, kind, output, error_message, position
   )
   left join lateral (
     select found.*
@@ -4141,7 +4147,10 @@ begin atomic
     limit 1
   ) as state on true
   left join lateral (
-    select found.status from pgflow.runs as found where found.run_id = task.run_id limit 1
+    select found.status
+    from pgflow.runs as found
+    where found.run_id = task.run_id
+    limit 1
   ) as run on true
   left join pgflow.step_options as step
     on step.flow_slug = task.flow_slug
@@ -4149,10 +4158,14 @@ begin atomic
   left join lateral (
     select target.step_slug
     from pgflow.deps as dep
-    inner join pgflow.steps as target
-      on target.flow_slug = dep.flow_slug
-      and target.step_slug = dep.step_slug
-      and target.step_type = 'map'
+    cross join lateral (
+      select found.step_slug, found.step_index
+      from pgflow.steps as found
+      where found.flow_slug = dep.flow_slug
+        and found.step_slug = dep.step_slug
+        and found.step_type = 'map'
+      limit 1
+    ) as target
     where dep.flow_slug = step.flow_slug
       and dep.dep_slug = step.step_slug
     order by target.step_index
@@ -4280,15 +4293,23 @@ begin
         and found.step_slug = ended.step_slug
       limit 1
     ) as ended_state
-    inner join pgflow.steps as source
-      on source.flow_slug = ended_state.flow_slug
-      and source.step_slug = ended_state.step_slug
+    cross join lateral (
+      select found.step_type
+      from pgflow.steps as found
+      where found.flow_slug = ended_state.flow_slug
+        and found.step_slug = ended_state.step_slug
+      limit 1
+    ) as source
     inner join pgflow.deps as dep
       on dep.flow_slug = ended_state.flow_slug
       and dep.dep_slug = ended_state.step_slug
-    inner join pgflow.steps as target
-      on target.flow_slug = dep.flow_slug
-      and target.step_slug = dep.step_slug
+    cross join lateral (
+      select found.step_type
+      from pgflow.steps as found
+      where found.flow_slug = dep.flow_slug
+        and found.step_slug = dep.step_slug
+      limit 1
+    ) as target
     group by ended.run_id, dep.step_slug
     limit 1000000000 * cardinality(run_ids)::bigint
   ) as released
@@ -4318,9 +4339,12 @@ language plpgsql
 set search_path to pg_catalog, pg_temp
 -- Plans are made once a session, perhaps on empty tables, and must stay right when these have grown: so rows are looked
 -- up by key, one by one, for each thing that ended, here and in all that this calls. A limit that the planner can't
--- estimate lets it expect few rows of an array, and a lateral one keeps it from turning a look-up round.
+-- estimate lets it expect few rows of an array, and a lateral one keeps it from turning a look-up round. Only bitmap
+-- scans are left, since these need a key: a plain index scan may read all of a table that counts as empty.
 set plan_cache_mode to force_generic_plan
 set enable_seqscan to off
+set enable_indexscan to off
+set enable_indexonlyscan to off
 set enable_hashjoin to off
 set enable_mergejoin to off
 set enable_material to off
@@ -5088,6 +5112,8 @@ language plpgsql
 set search_path to pg_catalog, pg_temp
 set plan_cache_mode to force_generic_plan
 set enable_seqscan to off
+set enable_indexscan to off
+set enable_indexonlyscan to off
 set jit to off
 as $function$
 declare
@@ -5592,6 +5618,9 @@ begin
       least(poll_interval_ms / 1000.0, greatest(extract(epoch from deadline - clock_timestamp()), 0.001))
     );
   end loop;
+
+  -- A recompilation that overtook the wait left an empty queue of the same name behind: say so rather than nothing.
+  perform pgflow.check_subscription(poll_tasks.worker_id);
 end
 $function$;
 
@@ -5709,10 +5738,13 @@ language plpgsql
 set search_path to pg_catalog, pg_temp
 set plan_cache_mode to force_generic_plan
 set enable_seqscan to off
+set enable_indexscan to off
+set enable_indexonlyscan to off
 set jit to off
 as $function$
 declare
   flow pgflow.flows;
+  worker pgflow.workers;
   queue text := lower(start_tasks.flow_slug collate "C");
   locked bigint[];
 begin
@@ -5731,13 +5763,21 @@ begin
       hint = 'Register a worker for one step with register_worker() and use poll_tasks() or claim_tasks().';
   end if;
 
-  perform
-  from pgflow.workers as worker
-  where worker.worker_id = start_tasks.worker_id
-    and worker.stop_reason is null
+  select candidate.*
+  into worker
+  from pgflow.workers as candidate
+  where candidate.worker_id = start_tasks.worker_id
   for share;
 
-  if not found or flow.flow_slug is null then
+  if not found then
+    raise exception using
+      errcode = 'PF013',
+      message = format('Worker %s is not known.', coalesce(start_tasks.worker_id::text, 'null')),
+      detail = format('It wants to claim for flow "%s"; no message was changed.', start_tasks.flow_slug),
+      hint = 'Its row in pgflow.workers was never written, or was removed. Start the worker again.';
+  end if;
+
+  if worker.stop_reason is not null or flow.flow_slug is null then
     return;
   end if;
 
@@ -5773,7 +5813,7 @@ end
 $function$;
 
 comment on function pgflow.start_tasks(text, bigint[], uuid) is
-'Claims the tasks of messages that the caller has read from a flow-mode flow''s queue, and returns them with their input. Ids that are not queued tasks of a started step are ignored; a worker that has no row, or was told to stop, gets no rows. Raises PF010 for a step-mode flow. As in pgflow 0.14.';
+'Claims the tasks of messages that the caller has read from a flow-mode flow''s queue, and returns them with their input. Ids that are not queued tasks of a started step are ignored; a worker that was told to stop gets no rows. Raises PF010 for a step-mode flow, PF013 for a worker without a row. As in pgflow 0.14.';
 
 create function pgflow.worker_standing(worker_id uuid)
 returns table (errcode text, reason text)
@@ -6286,6 +6326,12 @@ begin
   perform pgflow.check_step_selection(register_worker.flow_slug, register_worker.step_slug);
   perform pgflow.check_routes(register_worker.flow_slug, register_worker.step_slug);
 
+  -- A known worker's own row comes before its function's: that is the order in which a fatal claim has them, too.
+  perform
+  from pgflow.workers as known
+  where known.worker_id = register_worker.worker_id
+  for no key update;
+
   insert into pgflow.worker_functions as known (function_name, start_mode, created_at, updated_at)
   values (
     register_worker.function_name,
@@ -6522,7 +6568,10 @@ cross join lateral (
   limit 1
 ) as state
 cross join lateral (
-  select found.status from pgflow.runs as found where found.run_id = task.run_id limit 1
+  select found.status
+  from pgflow.runs as found
+  where found.run_id = task.run_id
+  limit 1
 ) as run
 where task.status = 'started'
   and pgflow.recovery_boundary(task.started_at, step.timeout, task.lease_extended_until) <= clock_timestamp()

@@ -35,6 +35,12 @@ begin
   perform pgflow.check_step_selection(register_worker.flow_slug, register_worker.step_slug);
   perform pgflow.check_routes(register_worker.flow_slug, register_worker.step_slug);
 
+  -- A known worker's own row comes before its function's: that is the order in which a fatal claim has them, too.
+  perform
+  from pgflow.workers as known
+  where known.worker_id = register_worker.worker_id
+  for no key update;
+
   insert into pgflow.worker_functions as known (function_name, start_mode, created_at, updated_at)
   values (
     register_worker.function_name,

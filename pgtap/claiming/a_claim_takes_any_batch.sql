@@ -16,11 +16,17 @@ select * from before_nothing;
 
 select is_empty($$select * from pg_temp.claim_messages('f', 'a', null)$$, 'a null array gives nothing');
 select is_empty($$select * from pg_temp.claim_messages('f', 'a', '{}')$$, 'an empty array gives nothing');
-select is_empty($$select * from pg_temp.claim_messages('f', 'a', array[null]::bigint[])$$, 'an array of null gives nothing');
+select is_empty(
+  $$select * from pg_temp.claim_messages('f', 'a', array[null]::bigint[])$$,
+  'an array of null gives nothing'
+);
 select results_eq('select * from before_nothing', 'select * from picture_before', 'and changes nothing');
 
 select results_eq(
-  $$select msg_id, outcome, attempt, input from pg_temp.claim_messages('f', 'a', array[5, null, 3, 5, 20000, 3, 4, null])$$,
+  $$
+    select msg_id, outcome, attempt, input
+    from pg_temp.claim_messages('f', 'a', array[5, null, 3, 5, 20000, 3, 4, null])
+  $$,
   $$
     values
     (5::bigint, 'claimed', 1, '4'::jsonb),
@@ -49,13 +55,19 @@ select results_eq(
   'ids of another queue are gone on this one'
 );
 select is(
-  (select max(message_task.attempts_count) from pgflow.step_tasks as message_task where message_task.step_slug = 'b'),
+  (
+    select max(message_task.attempts_count)
+    from pgflow.step_tasks as message_task
+    where message_task.step_slug = 'b'
+  ),
   0,
   'and their tasks untouched'
 );
 
 create temporary table big_batch as
-select claimed.*, row_number() over () as position
+select
+  claimed.*,
+  row_number() over () as position
 from pg_temp.claim_messages('f', 'a', array(select id from generate_series(10000, 1, -1) as id)) as claimed;
 
 select is((select count(*) from big_batch), 10000::bigint, 'ten thousand ids give ten thousand rows');
@@ -70,7 +82,11 @@ select is_empty(
   'each with its own element of the map'
 );
 select is(
-  (select array_agg(distinct task.attempts_count) from pgflow.step_tasks as task where task.step_slug = 'a'),
+  (
+    select array_agg(distinct task.attempts_count)
+    from pgflow.step_tasks as task
+    where task.step_slug = 'a'
+  ),
   array[1],
   'each with one attempt'
 );

@@ -136,7 +136,9 @@ select results_eq(
 select pg_temp.start('g', 's', '[{"deep": [1, [2]]}, null]');
 create temporary table first_work as
 select task.*
-from pgflow.start_tasks('g', array(select message.msg_id from pgmq.read('g', 60, 100) as message), pg_temp.worker('g')) as task;
+from pgflow.start_tasks(
+  'g', array(select message.msg_id from pgmq.read('g', 60, 100) as message), pg_temp.worker('g')
+) as task;
 
 select is((select count(*) from first_work), 4::bigint, 'start_tasks() gives the work of all root steps');
 select results_eq(
@@ -150,7 +152,8 @@ select results_eq(
   'a root map: bare elements'
 );
 select is_empty(
-  'select * from first_work where msg_id is distinct from pg_temp.msg(''s'', step_slug, task_index)', 'each with its message'
+  'select * from first_work where msg_id is distinct from pg_temp.msg(''s'', step_slug, task_index)',
+  'each with its message'
 );
 
 select pgflow.complete_task(pg_temp.id('s'), 'root', 0, '{"go": false}');
@@ -159,7 +162,9 @@ select pgflow.complete_task(pg_temp.id('s'), 'elements', 1, '"B"');
 select pgflow.complete_task(pg_temp.id('s'), 'list', 0, '[7]');
 create temporary table second_work as
 select task.*
-from pgflow.start_tasks('g', array(select message.msg_id from pgmq.read('g', 60, 100) as message), pg_temp.worker('g')) as task;
+from pgflow.start_tasks(
+  'g', array(select message.msg_id from pgmq.read('g', 60, 100) as message), pg_temp.worker('g')
+) as task;
 select results_eq(
   'select step_slug, task_index, input, flow_input from second_work order by 1, 2',
   $$
@@ -179,19 +184,22 @@ set local plan_cache_mode to force_generic_plan;
 set local enable_nestloop to off;
 select pg_temp.start('f', 'fourth', '[1, 2, 3]');
 select results_eq(
-  $$select input from pg_temp.claim('f', 'elements', 10)$$, array['1', '2', '3']::jsonb[], 'generic plans without nested loops'
+  $$select input from pg_temp.claim('f', 'elements', 10)$$, array['1', '2', '3']::jsonb[],
+  'generic plans without nested loops'
 );
 set local enable_nestloop to on;
 set local enable_hashjoin to off;
 set local enable_mergejoin to off;
 select pg_temp.start('f', 'fifth', '[4, 5, 6]');
 select results_eq(
-  $$select input from pg_temp.claim('f', 'elements', 10)$$, array['4', '5', '6']::jsonb[], 'generic plans with nested loops alone'
+  $$select input from pg_temp.claim('f', 'elements', 10)$$, array['4', '5', '6']::jsonb[],
+  'generic plans with nested loops alone'
 );
 set local plan_cache_mode to force_custom_plan;
 select pg_temp.start('f', 'sixth', '[7, 8]');
 select results_eq(
-  $$select input from pg_temp.claim('f', 'elements', 10)$$, array['7', '8']::jsonb[], 'custom plans with nested loops alone'
+  $$select input from pg_temp.claim('f', 'elements', 10)$$, array['7', '8']::jsonb[],
+  'custom plans with nested loops alone'
 );
 
 -- Inputs that are no objects or arrays.
@@ -214,7 +222,12 @@ select results_eq(
   'a dependency that gave nothing is there, with null'
 );
 select is(
-  (select array_agg(output) from pgflow.step_states where run_id = pg_temp.id('without output') and step_slug = 'a'),
+  (
+    select array_agg(output)
+    from pgflow.step_states
+    where run_id = pg_temp.id('without output')
+      and step_slug = 'a'
+  ),
   array[null]::jsonb[],
   'which is what it gave'
 );

@@ -13,7 +13,11 @@ select pgmq.set_vt('f__a', 1, 0);
 
 select results_eq(
   $$select msg_id, outcome, reason, flow_slug, run_id, attempt, input from pg_temp.claim_messages('f', 'a', array[1])$$,
-  $$values (1::bigint, 'deferred', 'attempt 1 of the task is in progress', null::text, null::uuid, null::int, null::jsonb)$$,
+  $$
+    values (
+      1::bigint, 'deferred', 'attempt 1 of the task is in progress', null::text, null::uuid, null::int, null::jsonb
+    )
+  $$,
   'its message, visible again, is deferred, for the worker that has it'
 );
 select is(
@@ -26,13 +30,17 @@ select is((pg_temp.task('r', 'a')).last_worker_id, pg_temp.worker('f', 'a'), 'th
 
 select pgmq.set_vt('f__a', 1, 0);
 select results_eq(
-  $$select outcome from pgflow.poll_tasks(pg_temp.id('second worker'), 10, 0)$$, array['deferred'], 'a poll of another worker defers it, too'
+  $$select outcome from pgflow.poll_tasks(pg_temp.id('second worker'), 10, 0)$$, array['deferred'],
+  'a poll of another worker defers it, too'
 );
 select is(
   pg_temp.vt('f__a', 1), (pg_temp.task('r', 'a')).started_at + interval '90 s', 'until the same moment'
 );
 select is((pg_temp.task('r', 'a')).last_worker_id, pg_temp.worker('f', 'a'), 'and takes nothing over');
-select is_empty($$select * from pgflow.poll_tasks(pg_temp.id('second worker'), 10, 0)$$, 'the next poll does not see it');
+select is_empty(
+  $$select * from pgflow.poll_tasks(pg_temp.id('second worker'), 10, 0)$$,
+  'the next poll does not see it'
+);
 
 -- An extended lease counts.
 select is(
@@ -41,9 +49,13 @@ select is(
   'the worker extends its lease'
 );
 select pgmq.set_vt('f__a', 1, 0);
-select is((select outcome from pg_temp.claim_messages('f', 'a', array[1])), 'deferred', 'visible again, it is deferred');
 select is(
-  pg_temp.vt('f__a', 1), (pg_temp.task('r', 'a')).lease_extended_until + interval '30 s', 'until the end of the extended lease'
+  (select outcome from pg_temp.claim_messages('f', 'a', array[1])), 'deferred',
+  'visible again, it is deferred'
+);
+select is(
+  pg_temp.vt('f__a', 1), (pg_temp.task('r', 'a')).lease_extended_until + interval '30 s',
+  'until the end of the extended lease'
 );
 
 -- Past the boundary it is still not the claim's to take, and must not be read again at once.
@@ -62,16 +74,25 @@ select ok(enabled, 'a visible message of a started task never disables a functio
 from pgflow.worker_functions
 where function_name = 'f_a';
 select is(
-  (select stop_reason from pgflow.workers where worker_id = pg_temp.id('second worker')), null, 'nor stops a worker'
+  (
+    select stop_reason
+    from pgflow.workers
+    where worker_id = pg_temp.id('second worker')
+  ),
+  null, 'nor stops a worker'
 );
 
 -- The function of 0.14 has no word for it.
 select pg_temp.start('g', 's');
 select pgflow.start_tasks('g', array[1], pg_temp.worker('g'));
 select pgmq.set_vt('g', 1, 0);
-select is_empty($$select * from pgflow.start_tasks('g', array[1], pg_temp.worker('g'))$$, 'start_tasks() gives no row for it');
+select is_empty(
+  $$select * from pgflow.start_tasks('g', array[1], pg_temp.worker('g'))$$,
+  'start_tasks() gives no row for it'
+);
 select is(
-  pg_temp.attempts('s', 'a') || ', ' || pg_temp.whereabouts('g', 1), 'started 1, visible', 'and changes nothing, the archive included'
+  pg_temp.attempts('s', 'a') || ', ' || pg_temp.whereabouts('g', 1), 'started 1, visible',
+  'and changes nothing, the archive included'
 );
 
 select *

@@ -30,7 +30,8 @@ select results_eq('select pg_temp.class(array[2])', array['2 started t a 1'], 'a
 
 select pgmq.set_vt('f__a', 2, 0);
 select results_eq(
-  'select pg_temp.class(array[2])', array['2 started t a 1'], 'a message that came back to sight changes nothing about its task'
+  'select pg_temp.class(array[2])', array['2 started t a 1'],
+  'a message that came back to sight changes nothing about its task'
 );
 
 select pgmq.set_vt('f__a', 1, 3600);
@@ -38,7 +39,8 @@ select results_eq('select pg_temp.class(array[1])', array['1 claimable t a 0'], 
 
 select pgflow.complete_task(pg_temp.id('r'), 'a', 2, '{}');
 select results_eq(
-  'select pg_temp.class(array[3])', array['3 terminal t a 2'], 'a completed task is terminal, though its message has left'
+  'select pg_temp.class(array[3])', array['3 terminal t a 2'],
+  'a completed task is terminal, though its message has left'
 );
 select pg_temp.put_back('f__a', 3);
 select results_eq('select pg_temp.class(array[3])', array['3 terminal t a 2'], 'and when its message is back');
@@ -62,9 +64,12 @@ select is(
 );
 select results_eq('select pg_temp.class(array[8])', array['8 unsupported'], 'the body names no task');
 
-update pgmq.q_f__a set message = '{"flow_slug": "g", "step_slug": "b"}' where msg_id = 1;
+update pgmq.q_f__a
+set message = '{"flow_slug": "g", "step_slug": "b"}'
+where msg_id = 1;
 select results_eq(
-  'select pg_temp.class(array[1])', array['1 claimable t a 0'], 'nor does it take one away: queue and id alone name the task'
+  'select pg_temp.class(array[1])', array['1 claimable t a 0'],
+  'nor does it take one away: queue and id alone name the task'
 );
 
 select results_eq(

@@ -8,8 +8,13 @@ select pg_temp.compile('g', 'flow', jsonb_build_array(pg_temp.step('a'), pg_temp
 select pg_temp.start('f', 'r', '[10, 11, 12, 13, 14]');
 
 -- Arguments out of range, one by one; the error names the figure.
-select throws_ok(format('select * from pgflow.poll_tasks(%L, %s, %s, %s)', pg_temp.worker('f', 'a'), bad.tasks, bad.seconds, bad.ms),
-  'PF019', null, format('refused: max_tasks %s, max_poll_seconds %s, poll_interval_ms %s', bad.tasks, bad.seconds, bad.ms))
+select throws_ok(
+  format(
+    'select * from pgflow.poll_tasks(%L, %s, %s, %s)', pg_temp.worker('f', 'a'), bad.tasks, bad.seconds, bad.ms
+  ),
+  'PF019', null,
+  format('refused: max_tasks %s, max_poll_seconds %s, poll_interval_ms %s', bad.tasks, bad.seconds, bad.ms)
+)
 from (
   values
   ('0', '0', '100'),
@@ -26,12 +31,16 @@ from (
 select is(pg_temp.attempts('r', 'a'), 'queued 0, queued 0, queued 0, queued 0, queued 0', 'and nothing was claimed');
 
 select throws_like(
-  $$select * from pgflow.poll_tasks(pg_temp.worker('f', 'a'), 10, 61)$$, '%range%', 'the message says that it is the argument'
+  $$select * from pgflow.poll_tasks(pg_temp.worker('f', 'a'), 10, 61)$$, '%range%',
+  'the message says that it is the argument'
 );
 
 -- Oldest first, as many as asked for, each once.
 select results_eq(
-  $$select msg_id, outcome, reason, flow_slug, run_id, step_slug, task_index, attempt, input, flow_input from pg_temp.claim('f', 'a', 2)$$,
+  $$
+    select msg_id, outcome, reason, flow_slug, run_id, step_slug, task_index, attempt, input, flow_input
+    from pg_temp.claim('f', 'a', 2)
+  $$,
   $$
     values
     (1::bigint, 'claimed', null::text, 'f', pg_temp.id('r'), 'a', 0, 1, '10'::jsonb, null::jsonb),
@@ -45,14 +54,20 @@ select results_eq(
   'the next poll claims the next ones'
 );
 select results_eq(
-  $$select msg_id, outcome from pg_temp.claim('f', 'a', 2)$$, $$values (5::bigint, 'claimed')$$, 'the last one what is left'
+  $$select msg_id, outcome from pg_temp.claim('f', 'a', 2)$$, $$values (5::bigint, 'claimed')$$,
+  'the last one what is left'
 );
 select is_empty($$select * from pg_temp.claim('f', 'a', 2)$$, 'then there is nothing, and no wait');
 select is(
   (select array_agg(read_ct) from pgmq.q_f__a), array[1, 1, 1, 1, 1], 'each message counts as read once'
 );
 select is(
-  (select count(*) from pgmq.q_f__a where last_read_at is null), 0::bigint, 'with the time of its reading'
+  (
+    select count(*)
+    from pgmq.q_f__a
+    where last_read_at is null
+  ),
+  0::bigint, 'with the time of its reading'
 );
 
 -- Its own step only.
@@ -71,9 +86,12 @@ select results_eq(
 
 -- What is hidden is not looked at.
 select pg_temp.start('f', 'hidden', '[1, 2, 3]');
-update pgmq.q_f__a set vt = clock_timestamp() + interval '1 hour' where msg_id in (6, 8);
+update pgmq.q_f__a
+set vt = clock_timestamp() + interval '1 hour'
+where msg_id in (6, 8);
 select results_eq(
-  $$select msg_id, outcome from pg_temp.claim('f', 'a', 10)$$, $$values (7::bigint, 'claimed')$$, 'hidden messages are passed over'
+  $$select msg_id, outcome from pg_temp.claim('f', 'a', 10)$$, $$values (7::bigint, 'claimed')$$,
+  'hidden messages are passed over'
 );
 
 -- A start delay hides work.
@@ -88,7 +106,9 @@ select pg_temp.start('f', 'kinds', '[1, 2, 3]');
 select is((select count(*) from pg_temp.claim_messages('f', 'a', array[9, 10])), 2::bigint, 'two of three are started');
 select pgflow.complete_task(pg_temp.id('kinds'), 'a', 0, '1');
 select pg_temp.put_back('f__a', 9);
-update pgmq.q_f__a set vt = clock_timestamp() where msg_id = 10;
+update pgmq.q_f__a
+set vt = clock_timestamp()
+where msg_id = 10;
 select results_eq(
   $$select msg_id, outcome from pg_temp.claim('f', 'a', 10) order by msg_id$$,
   $$values (9::bigint, 'archived'), (10, 'deferred'), (11, 'claimed')$$,
@@ -98,7 +118,8 @@ select is_empty($$select * from pg_temp.claim('f', 'a', 10)$$, 'none of which co
 
 -- A wait that ends by itself; waiting for others is shown with several sessions in tests/.
 select is_empty(
-  $$select * from pgflow.poll_tasks(pg_temp.worker('f', 'a'), 10, 1, 60000)$$, 'an interval longer than the wait does not prolong it'
+  $$select * from pgflow.poll_tasks(pg_temp.worker('f', 'a'), 10, 1, 60000)$$,
+  'an interval longer than the wait does not prolong it'
 );
 set local plan_cache_mode to force_generic_plan;
 select pg_temp.start('f', 'generic', '[1, 2, 3, 4]');

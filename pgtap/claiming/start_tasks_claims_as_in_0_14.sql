@@ -1,12 +1,14 @@
--- The call of pgflow 0.14's workers, who read by themselves and know no outcomes: ids that can't be claimed are ignored,
--- and nothing is fatal.
+-- The call of pgflow 0.14's workers, who read by themselves and know no outcomes: ids that can't be claimed are
+-- ignored, and nothing is fatal.
 begin;
 \ir helpers.psql
 
 select plan(26);
 
 select is(
-  pg_get_function_identity_arguments('pgflow.start_tasks'::regproc) || ' -> ' || pg_get_function_result('pgflow.start_tasks'::regproc),
+  pg_get_function_identity_arguments('pgflow.start_tasks'::regproc)
+  || ' -> '
+  || pg_get_function_result('pgflow.start_tasks'::regproc),
   'flow_slug text, msg_ids bigint[], worker_id uuid -> SETOF pgflow.step_task_record',
   'the signature is 0.14''s'
 );
@@ -24,7 +26,9 @@ select is((pg_temp.task('r', 'b')).message_id, 6::bigint, 'five tasks of the map
 select pgflow.start_tasks('g', array[2, 3], pg_temp.id('old'));
 select pgflow.complete_task(pg_temp.id('r'), 'a', 1, '1');
 select pg_temp.put_back('g', 2);
-update pgmq.q_g set vt = clock_timestamp() where msg_id = 3;
+update pgmq.q_g
+set vt = clock_timestamp()
+where msg_id = 3;
 select pg_temp.lose_message('g', 4);
 select is(pgmq.send('g', '{"junk": true}'), 7::bigint, 'somebody sends junk');
 -- An id that only another flow's queue has.
@@ -43,10 +47,12 @@ select results_eq(
   'of a mixed batch only the task that can be claimed is started, once'
 );
 select is(
-  pg_temp.attempts('r', 'a'), 'started 1, completed 1, started 1, queued 0, queued 0', 'with one attempt, and no other task changed'
+  pg_temp.attempts('r', 'a'), 'started 1, completed 1, started 1, queued 0, queued 0',
+  'with one attempt, and no other task changed'
 );
 select is(
-  pg_temp.vt('g', 1), (pg_temp.task('r', 'a', 0)).started_at + interval '90 s', 'its message is hidden until its boundary'
+  pg_temp.vt('g', 1), (pg_temp.task('r', 'a', 0)).started_at + interval '90 s',
+  'its message is hidden until its boundary'
 );
 select is((pg_temp.task('r', 'a', 0)).last_worker_id, pg_temp.id('old'), 'the worker is recorded');
 select is(pg_temp.whereabouts('g', 7), 'visible', 'junk stays where it is');
@@ -54,13 +60,29 @@ select is(pg_temp.whereabouts('g', 3), 'visible', 'a started task''s message, to
 select is(pg_temp.whereabouts('g', 2), 'visible and archived', 'and a completed task''s');
 select is(pg_temp.attempts('t', 'a'), 'queued 0', 'another flow''s task with that id is not touched');
 select is(
-  (select count(*) from pgflow.worker_functions where not enabled), 0::bigint, 'nothing is disabled'
+  (
+    select count(*)
+    from pgflow.worker_functions
+    where not enabled
+  ),
+  0::bigint, 'nothing is disabled'
 );
-select is((select stop_reason from pgflow.workers where worker_id = pg_temp.id('old')), null, 'nobody is told to stop');
+select is(
+  (
+    select stop_reason
+    from pgflow.workers
+    where worker_id = pg_temp.id('old')
+  ),
+  null,
+  'nobody is told to stop'
+);
 
 select is_empty($$select * from pgflow.start_tasks('g', null, pg_temp.id('old'))$$, 'null ids give no rows');
 select is_empty($$select * from pgflow.start_tasks('g', '{}', pg_temp.id('old'))$$, 'no ids give no rows');
-select is_empty($$select * from pgflow.start_tasks('nowhere', array[1], pg_temp.id('old'))$$, 'an unknown flow gives no rows');
+select is_empty(
+  $$select * from pgflow.start_tasks('nowhere', array[1], pg_temp.id('old'))$$,
+  'an unknown flow gives no rows'
+);
 select is_empty($$select * from pgflow.start_tasks('G', array[5], pg_temp.id('old'))$$, 'nor does one in another case');
 
 -- A map's elements come in order of their messages.
@@ -76,7 +98,9 @@ select results_eq(
 
 -- Told to stop.
 select pg_temp.start('g', 'late', '["x"]');
-update pgflow.workers set stop_reason = 'a new definition was compiled' where worker_id = pg_temp.id('old');
+update pgflow.workers
+set stop_reason = 'a new definition was compiled'
+where worker_id = pg_temp.id('old');
 select is_empty(
   $$select * from pgflow.start_tasks('g', array[pg_temp.msg('late', 'a')], pg_temp.id('old'))$$,
   'a worker that was told to stop gets no rows'
@@ -98,7 +122,8 @@ select is_empty(
 -- A step-mode flow has no queue of its own to claim from.
 select pg_temp.compile('f', 'step', jsonb_build_array(pg_temp.step('a')));
 select throws_ok(
-  $$select * from pgflow.start_tasks('f', array[1], pg_temp.worker('f', 'a'))$$, 'PF010', null, 'a step-mode flow is refused'
+  $$select * from pgflow.start_tasks('f', array[1], pg_temp.worker('f', 'a'))$$, 'PF010', null,
+  'a step-mode flow is refused'
 );
 select throws_ok(
   $$select * from pgflow.start_tasks('f', null, null)$$, 'PF010', null, 'whatever else is passed'

@@ -13,12 +13,15 @@ select pg_temp.start('f', 'r', '["x", "y"]');
 
 -- Junk that looks like ours, of a run that is not there.
 select is(
-  pgmq.send('f__a', jsonb_build_object('flow_slug', 'f', 'run_id', gen_random_uuid(), 'step_slug', 'a', 'task_index', 0)),
+  pgmq.send(
+    'f__a',
+    jsonb_build_object('flow_slug', 'f', 'run_id', gen_random_uuid(), 'step_slug', 'a', 'task_index', 0)
+  ),
   3::bigint,
   'a stranger sends a message that looks like one of ours'
 );
 create temporary table picture_before as
-select pg_temp.attempts('r', 'a') as tasks, (select count(*) from pg_temp.archived('f')) as archived;
+select count(*) as archived from pg_temp.archived('f');
 
 select results_eq(
   $$
@@ -59,7 +62,13 @@ select ok(
 from pgflow.worker_functions
 where function_name = 'f_a';
 select isnt(
-  (select stop_reason from pgflow.workers where worker_id = pg_temp.worker('f', 'a')), null, 'the worker is told to stop'
+  (
+    select stop_reason
+    from pgflow.workers
+    where worker_id = pg_temp.worker('f', 'a')
+  ),
+  null,
+  'the worker is told to stop'
 );
 select results_eq(
   $$
@@ -86,7 +95,8 @@ select throws_ok(
   $$select * from pg_temp.claim('f', 'a')$$, 'PF012', null, 'the worker is refused from now on'
 );
 select throws_ok(
-  $$select * from pgflow.poll_tasks(pg_temp.id('sibling'), 1, 0)$$, 'PF012', null, 'so are other workers of the function'
+  $$select * from pgflow.poll_tasks(pg_temp.id('sibling'), 1, 0)$$, 'PF012', null,
+  'so are other workers of the function'
 );
 select throws_ok(
   $$select * from pgflow.claim_tasks('f__a', 'f', 'a', array[1], pg_temp.id('sibling'))$$, 'PF012', null,
@@ -120,7 +130,13 @@ select results_eq(
   'another function of the step meets the same message'
 );
 select is(
-  (select enabled from pgflow.worker_functions where function_name = 'other_fn'), false, 'and is disabled by its own batch'
+  (
+    select enabled
+    from pgflow.worker_functions
+    where function_name = 'other_fn'
+  ),
+  false,
+  'and is disabled by its own batch'
 );
 
 -- The way out.
@@ -165,9 +181,15 @@ select is(pg_temp.attempts('r', 'a'), 'started 1, started 1', 'a task that other
 -- Junk behind more work than a batch holds does not stop that work.
 select pgflow.enable_worker_function('other_fn');
 select pgflow.register_worker(pg_temp.id('fourth'), 'other_fn', 'f', 'a');
-update pgmq.q_f__a set vt = clock_timestamp() where msg_id in (4, 5);
-update pgmq.q_f__a set vt = clock_timestamp() where msg_id = 6;
-update pgmq.q_f__a set vt = clock_timestamp() + interval '1 hour' where msg_id in (1, 2);
+update pgmq.q_f__a
+set vt = clock_timestamp()
+where msg_id in (4, 5);
+update pgmq.q_f__a
+set vt = clock_timestamp()
+where msg_id = 6;
+update pgmq.q_f__a
+set vt = clock_timestamp() + interval '1 hour'
+where msg_id in (1, 2);
 select results_eq(
   $$select msg_id, outcome from pgflow.poll_tasks(pg_temp.id('fourth'), 2, 0)$$,
   $$values (4::bigint, 'claimed'), (5, 'claimed')$$,
@@ -179,7 +201,11 @@ select results_eq(
   'the batch that reaches it is fatal'
 );
 select ok(
-  (select count(*) from pgflow.stuck_work where queue_name = 'f__a') > 0, 'stuck_work shows the queue'
+  (
+    select count(*)
+    from pgflow.stuck_work
+    where queue_name = 'f__a'
+  ) > 0, 'stuck_work shows the queue'
 );
 
 select *

@@ -21,11 +21,14 @@ select is(
   array['claimed', 'claimed'],
   'one task of each run is in progress'
 );
-update pgflow.step_states set status = 'skipped', skip_reason = 'handler_failed', skipped_at = now(), remaining_tasks = null
+update pgflow.step_states
+set status = 'skipped', skip_reason = 'handler_failed', skipped_at = now(), remaining_tasks = null
 where run_id = pg_temp.id('skipped step');
 update pgflow.runs set status = 'failed', failed_at = now()
 where run_id in (pg_temp.id('failed run'), pg_temp.id('flow mode'));
-update pgflow.runs set status = 'completed', completed_at = now() where run_id = pg_temp.id('completed run');
+update pgflow.runs
+set status = 'completed', completed_at = now()
+where run_id = pg_temp.id('completed run');
 select pg_temp.pass_time('f');
 
 select results_eq(
@@ -43,26 +46,51 @@ select results_eq(
 select is(pg_temp.attempts('skipped step', 'a'), 'skipped 1, skipped 0', 'tasks of a skipped step are skipped');
 select is(pg_temp.attempts('failed run', 'a'), 'cancelled 1, cancelled 0', 'tasks of a failed run are cancelled');
 select ok(
-  (select task.status from pgflow.step_tasks as task where task.run_id = pg_temp.id('completed run')) not in ('queued', 'started'),
+  (
+    select task.status
+    from pgflow.step_tasks as task
+    where task.run_id = pg_temp.id('completed run')
+  ) not in ('queued', 'started'),
   'a task of a completed run has ended, too'
 );
 select is(
-  (select count(*) from pgflow.step_tasks where skipped_at is not null or cancelled_at is not null), 5::bigint, 'each with its time'
+  (
+    select count(*)
+    from pgflow.step_tasks
+    where skipped_at is not null or cancelled_at is not null
+  ),
+  5::bigint,
+  'each with its time'
 );
 select is((select count(*) from pg_temp.messages('f')), 0::bigint, 'no message is left');
 select is((select count(*) from pg_temp.archived('f')), 5::bigint, 'each is in the archive');
-select is((select count(*) from pgflow.worker_functions where not enabled), 0::bigint, 'and nothing is disabled');
+select is(
+  (
+    select count(*)
+    from pgflow.worker_functions
+    where not enabled
+  ),
+  0::bigint,
+  'and nothing is disabled'
+);
 
 select results_eq(
-  $$select outcome from pg_temp.claim_messages('f', 'a', array[1, 2])$$, array['archived', 'archived'], 'a second claim says the same'
+  $$select outcome from pg_temp.claim_messages('f', 'a', array[1, 2])$$, array['archived', 'archived'],
+  'a second claim says the same'
 );
 select is(pg_temp.whereabouts('f__a', 1), 'archived', 'and archives nothing twice');
 
 select is_empty(
-  $$select * from pgflow.start_tasks('g', array[1], pg_temp.worker('g'))$$, 'start_tasks() hands nothing out for a failed run'
+  $$select * from pgflow.start_tasks('g', array[1], pg_temp.worker('g'))$$,
+  'start_tasks() hands nothing out for a failed run'
 );
 select is(
-  (select attempts_count from pgflow.step_tasks where run_id = pg_temp.id('flow mode')), 0, 'and uses no attempt'
+  (
+    select attempts_count
+    from pgflow.step_tasks
+    where run_id = pg_temp.id('flow mode')
+  ),
+  0, 'and uses no attempt'
 );
 
 select *

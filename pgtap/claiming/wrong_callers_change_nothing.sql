@@ -38,51 +38,68 @@ select pg_temp.refused(
   $$select pgflow.claim_tasks('f__a', 'f', null, array[1], pg_temp.worker('f', 'a'))$$, 'PF010', 'a claim names no step'
 );
 select pg_temp.refused(
-  $$select pgflow.claim_tasks('f__a', 'f', 'c', array[1], pg_temp.worker('f', 'a'))$$, 'PF010', 'a claim names an unknown step'
+  $$select pgflow.claim_tasks('f__a', 'f', 'c', array[1], pg_temp.worker('f', 'a'))$$, 'PF010',
+  'a claim names an unknown step'
 );
 select pg_temp.refused(
-  $$select pgflow.claim_tasks('f__a', 'f', 'A', array[1], pg_temp.worker('f', 'a'))$$, 'PF010', 'a claim names the step in another case'
+  $$select pgflow.claim_tasks('f__a', 'f', 'A', array[1], pg_temp.worker('f', 'a'))$$, 'PF010',
+  'a claim names the step in another case'
 );
 select pg_temp.refused(
-  $$select pgflow.claim_tasks('f__a', 'F', 'a', array[1], pg_temp.worker('f', 'a'))$$, 'PF010', 'a claim names the flow in another case'
+  $$select pgflow.claim_tasks('f__a', 'F', 'a', array[1], pg_temp.worker('f', 'a'))$$, 'PF010',
+  'a claim names the flow in another case'
 );
 select pg_temp.refused(
-  $$select pgflow.claim_tasks('F__A', 'f', 'a', array[1], pg_temp.worker('f', 'a'))$$, 'PF010', 'a claim names the queue in another case'
+  $$select pgflow.claim_tasks('F__A', 'f', 'a', array[1], pg_temp.worker('f', 'a'))$$, 'PF010',
+  'a claim names the queue in another case'
 );
 select pg_temp.refused(
-  $$select pgflow.claim_tasks('f__a', 'f', 'b', array[1], pg_temp.worker('f', 'a'))$$, 'PF010', 'a claim names another step'
+  $$select pgflow.claim_tasks('f__a', 'f', 'b', array[1], pg_temp.worker('f', 'a'))$$, 'PF010',
+  'a claim names another step'
 );
 select pg_temp.refused(
-  $$select pgflow.claim_tasks('f__b', 'f', 'b', array[1], pg_temp.worker('f', 'a'))$$, 'PF010', 'a claim is of another step''s subscription'
+  $$select pgflow.claim_tasks('f__b', 'f', 'b', array[1], pg_temp.worker('f', 'a'))$$, 'PF010',
+  'a claim is of another step''s subscription'
 );
 select pg_temp.refused(
-  $$select pgflow.claim_tasks('f__b', 'f', 'a', array[1], pg_temp.worker('f', 'a'))$$, 'PF010', 'a claim names another step''s queue'
+  $$select pgflow.claim_tasks('f__b', 'f', 'a', array[1], pg_temp.worker('f', 'a'))$$, 'PF010',
+  'a claim names another step''s queue'
 );
 select pg_temp.refused(
-  $$select pgflow.claim_tasks('h__a', 'h', 'a', array[1], pg_temp.worker('f', 'a'))$$, 'PF010', 'a claim is of another flow''s subscription'
+  $$select pgflow.claim_tasks('h__a', 'h', 'a', array[1], pg_temp.worker('f', 'a'))$$, 'PF010',
+  'a claim is of another flow''s subscription'
 );
 select pg_temp.refused(
   $$select pgflow.claim_tasks(null, null, null, array[1], pg_temp.worker('f', 'a'))$$, 'PF010', 'a claim names nothing'
 );
 select pg_temp.refused(
-  $$select pgflow.claim_tasks('g', 'g', 'a', array[1], pg_temp.worker('g'))$$, 'PF010', 'a claim selects a step of a flow-mode flow'
+  $$select pgflow.claim_tasks('g', 'g', 'a', array[1], pg_temp.worker('g'))$$, 'PF010',
+  'a claim selects a step of a flow-mode flow'
 );
 select pg_temp.refused(
-  $$select pgflow.register_worker(gen_random_uuid(), 'fn', 'f')$$, 'PF014', 'a worker of a step-mode flow registers without a step'
+  $$select pgflow.register_worker(gen_random_uuid(), 'fn', 'f')$$, 'PF014',
+  'a worker of a step-mode flow registers without a step'
 );
 select pg_temp.refused(
-  $$select pgflow.register_worker(gen_random_uuid(), 'fn', 'f', 'c')$$, 'PF014', 'a worker registers for an unknown step'
+  $$select pgflow.register_worker(gen_random_uuid(), 'fn', 'f', 'c')$$, 'PF014',
+  'a worker registers for an unknown step'
 );
 select pg_temp.refused(
-  $$select pgflow.register_worker(gen_random_uuid(), 'fn', 'f', 'A')$$, 'PF014', 'a worker registers for a step in another case'
+  $$select pgflow.register_worker(gen_random_uuid(), 'fn', 'f', 'A')$$, 'PF014',
+  'a worker registers for a step in another case'
 );
 select pg_temp.refused(
-  $$select pgflow.register_worker(gen_random_uuid(), 'fn', 'f', '')$$, 'PF014', 'a worker registers for a step without a name'
+  $$select pgflow.register_worker(gen_random_uuid(), 'fn', 'f', '')$$, 'PF014',
+  'a worker registers for a step without a name'
 );
 select pg_temp.refused(
-  $$select pgflow.register_worker(gen_random_uuid(), 'fn', 'g', 'a')$$, 'PF014', 'a worker of a flow-mode flow registers with a step'
+  $$select pgflow.register_worker(gen_random_uuid(), 'fn', 'g', 'a')$$, 'PF014',
+  'a worker of a flow-mode flow registers with a step'
 );
-select is_empty($$select * from pgflow.worker_functions where function_name = 'fn'$$, 'a refused registration leaves no function');
+select is_empty(
+  $$select * from pgflow.worker_functions where function_name = 'fn'$$,
+  'a refused registration leaves no function'
+);
 select throws_like(
   $$select pgflow.register_worker(gen_random_uuid(), 'fn', 'f')$$, '%"f"%', 'the refusal names the flow'
 );
@@ -123,7 +140,9 @@ select throws_like(
 );
 select pgflow.enable_worker_function('f_a');
 
-update pgflow.workers set generation = generation - 1 where worker_id = pg_temp.worker('h', 'a');
+update pgflow.workers
+set generation = generation - 1
+where worker_id = pg_temp.worker('h', 'a');
 select pg_temp.refused(
   $$select * from pg_temp.claim('h', 'a')$$, 'PF013', 'a worker of an older generation polls'
 );
@@ -133,7 +152,8 @@ select pg_temp.refused(
 
 -- All are refused, the right one is not.
 select results_eq(
-  $$select outcome from pg_temp.claim_messages('f', 'a', array[1])$$, array['claimed'], 'the messages could be claimed all along'
+  $$select outcome from pg_temp.claim_messages('f', 'a', array[1])$$, array['claimed'],
+  'the messages could be claimed all along'
 );
 
 select *

@@ -15,7 +15,7 @@ select is(pg_temp.drain('f', '{"a": [1]}'), 3, 'and needs none to run');
 
 -- pg_notify.
 
-set local pgflow.events to 'notify';
+select set_config('pgflow.events', 'notify', true);
 select is(pgflow.event_sink(), 'notify', 'a setting sends them to pg_notify');
 select pg_temp.start('f', 'notified', to_jsonb(repeat('long input ', 10000)));
 select is(
@@ -41,7 +41,7 @@ select is(pgflow.event_sink(), null, 'any other value sends them nowhere');
 
 -- realtime.send goes before.
 
-set local pgflow.events to 'notify';
+select set_config('pgflow.events', 'notify', true);
 \ir ../recorded_events.psql
 select is(pgflow.event_sink(), 'realtime', 'where realtime.send exists, it gets them');
 select pg_temp.start('f', 'sent');

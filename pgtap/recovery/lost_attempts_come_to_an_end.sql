@@ -39,7 +39,7 @@ $$;
 -- Of every number of attempts and every whenExhausted.
 create temporary table scenarios as
 select
-  format('f%s_%s', attempts.max_attempts, row_number() over (partition by attempts.max_attempts order by ending.when_exhausted)) as slug,
+  format('f%s_%s', attempts.max_attempts, replace(ending.when_exhausted, '-', '_')) as slug,
   attempts.max_attempts,
   attempts.starts,
   ending.when_exhausted,
@@ -72,13 +72,17 @@ from scenarios as scenario
 order by scenario.max_attempts, scenario.when_exhausted;
 
 select is(
-  pg_temp.steps(scenario.slug), scenario.steps, format('whenExhausted %s decides (%s attempts)', scenario.when_exhausted, scenario.max_attempts)
+  pg_temp.steps(scenario.slug),
+  scenario.steps,
+  format('whenExhausted %s decides (%s attempts)', scenario.when_exhausted, scenario.max_attempts)
 )
 from scenarios as scenario
 order by scenario.max_attempts, scenario.when_exhausted;
 
 select is(
-  pg_temp.run(scenario.slug), scenario.run, format('... and what becomes of the run (%s, %s attempts)', scenario.when_exhausted, scenario.max_attempts)
+  pg_temp.run(scenario.slug),
+  scenario.run,
+  format('... and what becomes of the run (%s, %s attempts)', scenario.when_exhausted, scenario.max_attempts)
 )
 from scenarios as scenario
 order by scenario.max_attempts, scenario.when_exhausted;
@@ -109,7 +113,8 @@ select is_empty(
 select is_empty('select * from pgflow.stalled_tasks', 'nothing is stalled');
 select is(pgflow.requeue_stalled_tasks(), 0, 'a further sweep has nothing to do');
 select is_empty(
-  $$select * from scenarios as scenario cross join lateral pg_temp.claim(scenario.slug, 'a') as task$$, 'nobody gets the task again'
+  $$select * from scenarios as scenario cross join lateral pg_temp.claim(scenario.slug, 'a') as task$$,
+  'nobody gets the task again'
 );
 select is_empty(
   $$
@@ -132,7 +137,8 @@ order by scenario.slug;
 select pg_temp.compile(
   'g', 'flow',
   jsonb_build_array(
-    pg_temp.map('m', more => pg_temp.options(max_attempts => 1) || '{"whenExhausted": "skip"}'), pg_temp.step('after', 'm')
+    pg_temp.map('m', more => pg_temp.options(max_attempts => 1) || '{"whenExhausted": "skip"}'), pg_temp.step('after',
+    'm')
   )
 );
 select pg_temp.start('g', 'map', '[1, 2, 3]');
@@ -140,7 +146,10 @@ select is((select count(*) from pg_temp.claim('g', null, 2)), 2::bigint, 'two of
 select pgflow.complete_task(pg_temp.id('map'), 'm', 0, '1');
 select pg_temp.age('map', interval '1 day');
 select is(pgflow.requeue_stalled_tasks(), 0, 'the second one is lost; nothing is queued again');
-select is(pg_temp.tasks('map', 'm'), 'completed, failed, skipped', 'it fails, the third is skipped, the first stays as it was');
+select is(
+  pg_temp.tasks('map', 'm'), 'completed, failed, skipped',
+  'it fails, the third is skipped, the first stays as it was'
+);
 select is(pg_temp.steps('map'), 'm skipped (handler_failed), after started', 'and the run goes on');
 select is(pg_temp.drain('g'), 1, 'to its end');
 select pg_temp.nothing_left('g', 'nothing is left behind');
@@ -149,7 +158,9 @@ select pg_temp.nothing_left('g', 'nothing is left behind');
 select pg_temp.compile('low', 'step', jsonb_build_array(pg_temp.step('a')), '{"maxAttempts": 9}');
 select pg_temp.start('low', 'low');
 select pg_temp.take('low', 'a');
-update pgflow.flows set opt_max_attempts = 0 where flow_slug = 'low';
+update pgflow.flows
+set opt_max_attempts = 0
+where flow_slug = 'low';
 select pg_temp.age('low', interval '1 day');
 select is(pgflow.requeue_stalled_tasks(), 0, 'a task without attempts left is not queued again');
 select is(pg_temp.run('low'), 'failed, 1 left', 'its run fails');

@@ -1,11 +1,13 @@
--- A worker that died with a task: past the recovery boundary the task is queued again, can be read at once, and what the
--- dead worker says later counts for nothing.
+-- A worker that died with a task: past the recovery boundary the task is queued again, can be read at once, and what
+-- the dead worker says later counts for nothing.
 begin;
 \ir ../claiming/helpers.psql
 
 select plan(37);
 
-select pg_temp.compile('f', 'step', jsonb_build_array(pg_temp.step('a'), pg_temp.step('b', 'a')), '{"maxAttempts": 5, "timeout": 60}');
+select pg_temp.compile(
+  'f', 'step', jsonb_build_array(pg_temp.step('a'), pg_temp.step('b', 'a')), '{"maxAttempts": 5, "timeout": 60}'
+);
 select pgflow.register_worker(pg_temp.id('second'), 'f_a', 'f', 'a');
 select pg_temp.start('f', 'r');
 
@@ -23,7 +25,12 @@ select pg_temp.age('r', interval '89 s');
 select is(pgflow.requeue_stalled_tasks(), 0, 'just before the boundary, too');
 select pg_temp.age('r', interval '1 s');
 select results_eq(
-  $$select step_slug, task_index, attempts_count, max_attempts, requeued_count, may_start_again, recovery_boundary <= clock_timestamp() from pgflow.stalled_tasks$$,
+  $$
+    select
+      step_slug, task_index, attempts_count, max_attempts, requeued_count, may_start_again,
+      recovery_boundary <= clock_timestamp()
+    from pgflow.stalled_tasks
+  $$,
   $$values ('a', 0, 1, 5, 0, true, true)$$,
   'past it, the task is shown as stalled'
 );
@@ -32,7 +39,10 @@ select is(pgflow.requeue_stalled_tasks(), 1, 'and is queued again, and counted')
 select is(pg_temp.attempts('r', 'a'), 'queued 1', 'the lost attempt stays used');
 select is(pg_temp.whereabouts('f__a', 1), 'visible', 'the message can be read at once');
 select results_eq(
-  $$select requeued_count, last_requeued_at between now() and clock_timestamp(), started_at, permanently_stalled_at from pg_temp.task('r', 'a')$$,
+  $$
+    select requeued_count, last_requeued_at between now() and clock_timestamp(), started_at, permanently_stalled_at
+    from pg_temp.task('r', 'a')
+  $$,
   $$values (1, true, null::timestamptz, null::timestamptz)$$,
   'it is recorded'
 );
@@ -52,10 +62,14 @@ as $$
   )
 $$;
 
-select is((select status from pgflow.fail_task(pg_temp.id('r'), 'a', 0, 'too late')), 'queued', 'a late failure of a requeued task');
+select is(
+  (select status from pgflow.fail_task(pg_temp.id('r'), 'a', 0, 'too late')), 'queued',
+  'a late failure of a requeued task'
+);
 select is(pg_temp.picture('f'), picture, 'neither delays the task nor counts') from picture_before;
 select is(
-  (select status from pgflow.fail_tasks(pg_temp.result(1, '{"error_message": "too late"}'))), 'superseded', 'with its attempt it is told so'
+  (select status from pgflow.fail_tasks(pg_temp.result(1, '{"error_message": "too late"}'))), 'superseded',
+  'with its attempt it is told so'
 );
 select is(
   (select status from pgflow.fail_tasks(pg_temp.result(1, '{}') #- '{0,attempt}')), 'superseded', 'and without it'
@@ -63,7 +77,8 @@ select is(
 select is((select status from pgflow.complete_task(pg_temp.id('r'), 'a', 0, '"late"')), 'queued', 'a late completion');
 select is(pg_temp.picture('f'), picture, 'changes nothing, and the message stays') from picture_before;
 select is(
-  (select status from pgflow.complete_tasks(pg_temp.result(1, '{"output": "late"}'))), 'superseded', 'with its attempt it is told so'
+  (select status from pgflow.complete_tasks(pg_temp.result(1, '{"output": "late"}'))), 'superseded',
+  'with its attempt it is told so'
 );
 select is(
   pgflow.extend_task(pg_temp.id('r'), 'a', 0, pg_temp.worker('f', 'a'), 1, 600), null, 'nor can it extend its lease'
@@ -71,20 +86,27 @@ select is(
 select is(pg_temp.picture('f'), picture, 'nothing of it changed a thing') from picture_before;
 
 -- Now somebody has it.
-select is((select attempt from pgflow.poll_tasks(pg_temp.id('second'), 1, 0)), 2, 'the next worker claims it, as the second attempt');
+select is(
+  (select attempt from pgflow.poll_tasks(pg_temp.id('second'), 1, 0)), 2,
+  'the next worker claims it, as the second attempt'
+);
 update picture_before set picture = pg_temp.picture('f');
 select is(
-  (select status from pgflow.complete_tasks(pg_temp.result(1, '{"output": "x"}'))), 'superseded', 'the first worker completes, too late'
+  (select status from pgflow.complete_tasks(pg_temp.result(1, '{"output": "x"}'))), 'superseded',
+  'the first worker completes, too late'
 );
 select is(
-  (select status from pgflow.fail_tasks(pg_temp.result(1, '{"error_message": "x"}'))), 'superseded', 'or fails, too late'
+  (select status from pgflow.fail_tasks(pg_temp.result(1, '{"error_message": "x"}'))), 'superseded',
+  'or fails, too late'
 );
 select is(pg_temp.picture('f'), picture, 'the second attempt goes on undisturbed') from picture_before;
 select is(
-  (select status from pgflow.complete_tasks(pg_temp.result(2, '{"output": "y"}'))), 'completed', 'the second worker completes'
+  (select status from pgflow.complete_tasks(pg_temp.result(2, '{"output": "y"}'))), 'completed',
+  'the second worker completes'
 );
 select is(
-  (select status from pgflow.complete_tasks(pg_temp.result(1, '{"output": "x"}'))), 'superseded', 'the first one tries once more'
+  (select status from pgflow.complete_tasks(pg_temp.result(1, '{"output": "x"}'))), 'superseded',
+  'the first one tries once more'
 );
 select is((pg_temp.task('r', 'a')).output, '"y"'::jsonb, 'there is one result');
 select is((pg_temp.task('r', 'b')).status, 'queued', 'the dependent started');
@@ -97,7 +119,8 @@ select is((select input from pg_temp.claim('f', 'b')), '{"a": "y"}'::jsonb, 'wit
 select pgflow.complete_task(pg_temp.id('r'), 'b', 0, '1');
 select is(pg_temp.run('r'), 'completed, 0 left', 'the run completes');
 select is(
-  (select status from pgflow.fail_task(pg_temp.id('r'), 'a', 0, 'much too late')), 'completed', 'a failure after the end'
+  (select status from pgflow.fail_task(pg_temp.id('r'), 'a', 0, 'much too late')), 'completed',
+  'a failure after the end'
 );
 select pg_temp.nothing_left('f', 'leaves all as it is');
 

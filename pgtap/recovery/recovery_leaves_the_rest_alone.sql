@@ -4,7 +4,8 @@ begin;
 select plan(19);
 
 select pg_temp.compile(
-  'f', 'step', jsonb_build_array(pg_temp.map('a'), pg_temp.step('b'), pg_temp.step('c', 'b')), '{"maxAttempts": 3, "timeout": 60}'
+  'f', 'step', jsonb_build_array(pg_temp.map('a'), pg_temp.step('b'), pg_temp.step('c', 'b')),
+  '{"maxAttempts": 3, "timeout": 60}'
 );
 select pg_temp.compile('g', 'flow', jsonb_build_array(pg_temp.step('a')), '{"maxAttempts": 3, "timeout": 60}');
 
@@ -13,8 +14,11 @@ select pg_temp.start('f', 'failed run', '[1, 2]');
 select pg_temp.start('f', 'skipped step', '[1, 2]');
 select pg_temp.start('f', 'completed step', '[1]');
 select is((select count(*) from pg_temp.claim('f', 'a', 10)), 5::bigint, 'tasks of three runs are started');
-update pgflow.runs set status = 'failed', failed_at = now() where run_id = pg_temp.id('failed run');
-update pgflow.step_states set status = 'skipped', skip_reason = 'handler_failed', skipped_at = now(), remaining_tasks = null
+update pgflow.runs
+set status = 'failed', failed_at = now()
+where run_id = pg_temp.id('failed run');
+update pgflow.step_states
+set status = 'skipped', skip_reason = 'handler_failed', skipped_at = now(), remaining_tasks = null
 where run_id = pg_temp.id('skipped step') and step_slug = 'a';
 update pgflow.step_states set status = 'completed', completed_at = now(), remaining_tasks = 0
 where run_id = pg_temp.id('completed step') and step_slug = 'a';
@@ -27,8 +31,12 @@ select is(pg_temp.picture('f'), picture, 'and leaves all of it untouched') from 
 
 -- Queued tasks, however old.
 select pg_temp.start('f', 'queued', '[1]');
-update pgflow.step_tasks set queued_at = queued_at - interval '1 year' where run_id = pg_temp.id('queued');
-update pgflow.runs set started_at = started_at - interval '1 year' where run_id = pg_temp.id('queued');
+update pgflow.step_tasks
+set queued_at = queued_at - interval '1 year'
+where run_id = pg_temp.id('queued');
+update pgflow.runs
+set started_at = started_at - interval '1 year'
+where run_id = pg_temp.id('queued');
 select is(pgflow.requeue_stalled_tasks(), 0, 'a task that nobody has claimed is not stalled');
 
 -- A great many that are past their timeout but not their lease, then one that is eligible.
@@ -41,12 +49,18 @@ set
   lease_extended_until = clock_timestamp() + interval '1 day'
 where run_id = pg_temp.id('many')
   and step_slug = 'a';
-update pgflow.step_tasks set lease_extended_until = null where run_id = pg_temp.id('many') and task_index = 9999;
+update pgflow.step_tasks
+set lease_extended_until = null
+where run_id = pg_temp.id('many')
+  and task_index = 9999;
 select is(pgflow.requeue_stalled_tasks(), 1, 'one eligible task behind 10,000 that are not is found in one sweep');
 select is((pg_temp.task('many', 'a', 9999)).status, 'queued', 'it is that one');
 
 -- Many at once, over several queues and both modes.
-update pgflow.step_tasks set lease_extended_until = null where run_id = pg_temp.id('many') and task_index < 300;
+update pgflow.step_tasks
+set lease_extended_until = null
+where run_id = pg_temp.id('many')
+  and task_index < 300;
 select pg_temp.start('g', 's1');
 select pg_temp.start('g', 's2');
 select is((select count(*) from pg_temp.claim('g', null, 10)), 2::bigint, 'two more in flow mode');
@@ -54,13 +68,22 @@ select pg_temp.age('s1', interval '1 day');
 select pg_temp.age('s2', interval '1 day');
 select is(pgflow.requeue_stalled_tasks(), 302, 'a sweep takes all that are stalled');
 select is(
-  (select count(*) from pgflow.step_tasks where requeued_count = 1 and status = 'queued'), 303::bigint, 'each is queued again, once'
+  (
+    select count(*)
+    from pgflow.step_tasks
+    where requeued_count = 1
+      and status = 'queued'
+  ),
+  303::bigint,
+  'each is queued again, once'
 );
 select results_eq($$select vt <= clock_timestamp() from pgmq.q_g$$, array[true, true], 'and can be read on each queue');
 
 -- The worker's row went first.
 select is((select count(*) from pg_temp.claim('g', null, 10)), 2::bigint, 'claimed again');
-delete from pgflow.workers where worker_id = pg_temp.worker('g');
+delete
+from pgflow.workers
+where worker_id = pg_temp.worker('g');
 select is((pg_temp.task('s1', 'a')).last_worker_id, null, 'the worker''s row is deleted');
 select pg_temp.age('s1', interval '1 day');
 select is(pgflow.requeue_stalled_tasks(), 1, 'its task is recovered all the same');

@@ -134,7 +134,9 @@ def test_disabling_and_fatal_batches_and_heartbeats_never_deadlock(sessions: Any
     def operate(connection: Any) -> None:
         for number in range(25):
             connection.execute("select pgflow.enable_worker_function(%s)", (function,))
-            for (worker,) in connection.execute("select worker_id from pgflow.workers where flow_slug = %s", (flow.slug,)):
+            for (worker,) in connection.execute(
+                "select worker_id from pgflow.workers where flow_slug = %s", (flow.slug,)
+            ):
                 connection.execute("select pgflow.heartbeat(%s)", (worker,))
             if number % 3 == 0:
                 connection.execute("select pgflow.disable_worker_function(%s, 'by hand')", (function,))
