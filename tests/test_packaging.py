@@ -108,6 +108,11 @@ def test_the_same_sources_give_the_same_archive(tmp_path: Path) -> None:
     assert first.read_bytes() == second.read_bytes()
 
 
+def outside_of_make() -> dict[str, str]:
+    """Return the environment without what `make test` would hand down to another make: its variables and options."""
+    return {key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "MFLAGS"))}
+
+
 @pytest.fixture(scope="module")
 def without_python(tmp_path_factory: pytest.TempPathFactory, needs: Callable[[str, str], Path]) -> dict[str, str]:
     """An environment in which every program can be found but for Python."""
@@ -117,8 +122,7 @@ def without_python(tmp_path_factory: pytest.TempPathFactory, needs: Callable[[st
         for path in sorted(Path(directory).glob("*")):
             if not path.name.startswith(("python", "pip")) and not (programs / path.name).is_symlink():
                 (programs / path.name).symlink_to(path)
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "MFLAGS"))}
-    return {**environment, "PATH": str(programs)}
+    return {**outside_of_make(), "PATH": str(programs)}
 
 
 def test_make_install_needs_no_python_and_writes_two_files(tmp_path: Path, without_python: dict[str, str]) -> None:
@@ -158,7 +162,7 @@ def test_the_archive_installs_by_pgxn(tmp_path: Path) -> None:
     result = subprocess.run(
         [pgxn, "install", "--nosudo", "--pg_config", default_bindir() / "pg_config", archive],
         check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL, cwd=tmp_path,
-        env={**os.environ, "DESTDIR": str(destination)},
+        env={**outside_of_make(), "DESTDIR": str(destination)},
     )  # fmt: skip
     assert result.returncode == 0, result.stdout + result.stderr
     assert [path.name for path in destination.rglob("*.control")] == ["pgflow_stepq.control"]

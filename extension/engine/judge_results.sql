@@ -75,7 +75,9 @@ begin atomic
     select target.step_slug
     from pgflow.deps as dep
     cross join lateral (
-      select found.step_slug, found.step_index
+      select
+        found.step_slug,
+        found.step_index
       from pgflow.steps as found
       where found.flow_slug = dep.flow_slug
         and found.step_slug = dep.step_slug

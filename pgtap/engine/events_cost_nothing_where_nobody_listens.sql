@@ -36,7 +36,7 @@ select pg_temp.compile(
 );
 select pg_temp.start('g', 'slugs');
 select lives_ok($$ select pg_temp.spoil('g', null, repeat('long message ', 10000)) $$, 'nor a slug of the greatest length');
-set local pgflow.events to 'nowhere';
+select set_config('pgflow.events', 'nowhere', true);
 select is(pgflow.event_sink(), null, 'any other value sends them nowhere');
 
 -- realtime.send goes before.

@@ -148,3 +148,27 @@ def test_disabling_and_fatal_batches_and_heartbeats_never_deadlock(sessions: Any
         + [lambda connection=connection: operate(connection) for connection in sessions.connections(2)]
     )
     assert flow.count("a") == 1
+
+
+def test_registering_anew_and_a_fatal_batch_of_the_same_worker_never_deadlock(
+    sessions: Any, make_flow: Any, work: Any
+) -> None:
+    flow = make_flow({"slug": "a"})
+    worker = flow.worker("a")
+    function = f"{flow.slug}_a"
+    junk = send_junk(flow, "a")
+    holding, registering, claiming = sessions.connect(autocommit=False), *sessions.connections(2)
+
+    # Both want the worker's row and its function's; the one who comes first waits for the second row.
+    holding.execute("select from pgflow.worker_functions where function_name = %s for update", (function,))
+    registered = sessions.start(
+        lambda: registering.execute("select pgflow.register_worker(%s, %s, %s, 'a')", (worker, function, flow.slug))
+    )
+    sessions.wait_until_blocked(registering, holding)
+    batch = sessions.start(lambda: work.claim(claiming, flow, "a", [junk], worker))
+    sessions.wait_until_blocked_or_done(claiming)
+    holding.rollback()
+
+    registered.result()
+    assert batch.result() == [(junk, "unsupported", None)]
+    assert not enabled(flow, function)
