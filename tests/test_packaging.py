@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -158,9 +159,12 @@ def test_make_help_lists_the_targets(without_python: dict[str, str]) -> None:
 def test_the_archive_installs_by_pgxn(tmp_path: Path) -> None:
     archive = dist.pack(tmp_path)
     destination = tmp_path / "destination"
-    pgxn = Path(sys.executable).with_name("pgxn")
+    # Not the script pgxn: it runs the commands by the interpreter that pip built them with, which may be gone since.
+    package = importlib.util.find_spec("pgxnclient")
+    assert package is not None and package.origin is not None
+    install = Path(package.origin).with_name("libexec") / "pgxn-install"
     result = subprocess.run(
-        [pgxn, "install", "--nosudo", "--pg_config", default_bindir() / "pg_config", archive],
+        [sys.executable, install, "--nosudo", "--pg_config", default_bindir() / "pg_config", archive],
         check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL, cwd=tmp_path,
         env={**outside_of_make(), "DESTDIR": str(destination)},
     )  # fmt: skip
