@@ -16,15 +16,7 @@ declare
   claimed pgflow.claim_outcome[] := '{}';
   unsupported bigint[];
 begin
-  -- Tasks that another session holds are being claimed, finished or ended there: passed over, never waited for.
-  locked := array(
-    select task.message_id
-    from pgflow.step_tasks as task
-    where task.queue_name = (worker).queue_name
-      and task.message_id = any(msg_ids)
-    order by task.message_id
-    for no key update skip locked
-  );
+  locked := pgflow.lock_tasks((worker).queue_name, msg_ids);
 
   -- A statement of its own: what a session committed before we got its tasks' locks is seen here.
   select

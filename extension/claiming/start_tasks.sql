@@ -47,14 +47,7 @@ begin
     return;
   end if;
 
-  locked := array(
-    select task.message_id
-    from pgflow.step_tasks as task
-    where task.queue_name = queue
-      and task.message_id = any(msg_ids)
-    order by task.message_id
-    for no key update skip locked
-  );
+  locked := pgflow.lock_tasks(queue, msg_ids);
 
   return query
   select

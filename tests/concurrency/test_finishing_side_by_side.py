@@ -327,7 +327,9 @@ def test_twenty_sessions_finish_a_map_while_others_fail_and_requeue_it(
                   requeued_count = 0
                 from (
                   select run_id, step_slug, task_index from pgflow.step_tasks
-                  where run_id = %s and status = 'started' for no key update skip locked
+                  where run_id = %s and status = 'started'
+                  order by task_index
+                  for no key update skip locked
                 ) as slow
                 where (task.run_id, task.step_slug, task.task_index) = (slow.run_id, slow.step_slug, slow.task_index)
                 """,
