@@ -17,7 +17,9 @@ from pgflow_stepq.bench.figures import rates, ratios
 from pgflow_stepq.bench.harness import Sample
 from pgflow_stepq.embedded import Server
 
-TINY = Scale(messages=120, map_tasks=120, chain_runs=60, single_calls=6, started_runs=110)
+TINY = Scale(
+    messages=120, map_tasks=120, chain_runs=60, single_calls=6, started_runs=110, compiled_steps=40, verifications=3
+)
 UNITS = {
     "commit": 6,
     "raw": 120,
@@ -29,6 +31,9 @@ UNITS = {
     "single": 6,
     "start": 110,
     "starts": 110,
+    "compile": 40,
+    "compile-200": 40,
+    "verify": 3,
 }
 
 

@@ -32,15 +32,8 @@ begin
   perform pgflow.drop_queues(clear_flow.flow_slug);
 
   return highest_id;
-exception
-  when out_of_memory then
-    perform pgflow.refuse_full_lock_table(
-      clear_flow.flow_slug,
-      (select count(*) from pgflow.queues as owner where owner.flow_slug = clear_flow.flow_slug),
-      sqlerrm
-    );
 end
 $function$;
 
 comment on function pgflow.clear_flow(text, text) is
-'Internal: takes everything from a flow but its row: tells its workers to stop for the given reason, deletes runs, steps and dependencies, and drops its queues. Returns the highest message id ever sent to one of them. Waits for work in progress on the flow. Raises PF017.';
+'Internal: takes everything from a flow but its row: tells its workers to stop for the given reason, deletes runs, steps and dependencies, and drops its queues. Returns the highest message id ever sent to one of them. Waits for work in progress on the flow.';

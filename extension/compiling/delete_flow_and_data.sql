@@ -17,6 +17,14 @@ begin
 
   delete from pgflow.flows as flow
   where flow.flow_slug = delete_flow_and_data.p_flow_slug;
+exception
+  when out_of_memory then
+    perform pgflow.refuse_full_lock_table(
+      delete_flow_and_data.p_flow_slug,
+      0,
+      (select count(*) from pgflow.queues as owner where owner.flow_slug = delete_flow_and_data.p_flow_slug),
+      sqlerrm
+    );
 end
 $function$;
 

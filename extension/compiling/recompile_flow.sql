@@ -26,8 +26,19 @@ begin
 
   perform pgflow.own_queues(recompile_flow.flow_slug, recompile_flow.queue_mode, step_slugs, highest_id);
   perform pgflow.insert_steps(recompile_flow.flow_slug, recompile_flow.shape, recompile_flow.queue_mode);
+exception
+  when out_of_memory then
+    perform pgflow.refuse_full_lock_table(
+      recompile_flow.flow_slug,
+      (
+        select count(*)
+        from pgflow.queues_to_own(recompile_flow.flow_slug, recompile_flow.queue_mode, step_slugs) as wanted
+      ),
+      (select count(*) from pgflow.queues as owner where owner.flow_slug = recompile_flow.flow_slug),
+      sqlerrm
+    );
 end
 $function$;
 
 comment on function pgflow.recompile_flow(text, jsonb, text) is
-'Internal: replaces the definition, mode and queues of a flow that exists by those of a checked shape, and loses its runs, tasks and messages. Workers of the old generation are told to stop. Raises what check_queues() and own_queues() raise.';
+'Internal: replaces the definition, mode and queues of a flow that exists by those of a checked shape, and loses its runs, tasks and messages. Workers of the old generation are told to stop. Raises what check_queues() and own_queues() raise, and PF017 when the lock table is full.';

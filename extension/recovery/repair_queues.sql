@@ -86,8 +86,20 @@ begin
       return query select queue.queue_name, 'sent', sent;
     end if;
   end loop;
+exception
+  when out_of_memory then
+    perform pgflow.refuse_full_lock_table(
+      repair_queues.flow_slug,
+      (
+        select count(*)
+        from pgflow.queues as owner
+        where owner.flow_slug = coalesce(repair_queues.flow_slug, owner.flow_slug)
+      ),
+      0,
+      sqlerrm
+    );
 end
 $function$;
 
 comment on function pgflow.repair_queues(text) is
-'Mends the queues of a flow, or of all: makes an owned queue again that is gone (made), accepts one that somebody made again (taken over), and sends the message of a queued task anew where it is gone (sent, with the number of messages). One row for each thing done, none when all is well, so it can be run again at any time. A queue that is made again continues its numbering. Raises PF018 for an unknown flow.';
+'Mends the queues of a flow, or of all: makes an owned queue again that is gone (made), accepts one that somebody made again (taken over), and sends the message of a queued task anew where it is gone (sent, with the number of messages). One row for each thing done, none when all is well, so it can be run again at any time. A queue that is made again continues its numbering. Raises PF018 (unknown flow), PF017 (lock table full: repair flow by flow).';

@@ -1178,21 +1178,11 @@ begin
     where owner.queue_name = queue_to_make
       and owner.physical_created_at <> made_at;
   end loop;
-exception
-  when out_of_memory then
-    perform pgflow.refuse_full_lock_table(
-      own_queues.flow_slug,
-      (
-        select count(*)
-        from pgflow.queues_to_own(own_queues.flow_slug, own_queues.queue_mode, own_queues.step_slugs) as wanted
-      ),
-      sqlerrm
-    );
 end
 $function$;
 
 comment on function pgflow.own_queues(text, text, text[], bigint) is
-'Internal: takes the queues of a complete flow: checks them, writes their owner rows in name order and makes them, with message ids above highest_id. Raises what check_queues() raises, PF005 also for an owner who came in between, PF017 when the lock table is full.';
+'Internal: takes the queues of a complete flow: checks them, writes their owner rows in name order and makes them, with message ids above highest_id. Raises what check_queues() raises, PF005 also for an owner who came in between.';
 
 create function pgflow.physical_queues(queue_names text[])
 returns table (
@@ -1414,36 +1404,43 @@ $function$;
 comment on function pgflow.queues_to_own(text, text, text[]) is
 'Internal: the queues that a complete flow needs for itself, sorted by name, each with the step it is private to (null in flow mode). Raises what flow_routes() raises.';
 
-create function pgflow.refuse_full_lock_table(flow_slug text, queue_count bigint, reason text)
+create function pgflow.refuse_full_lock_table(flow_slug text, made bigint, dropped bigint, reason text)
 returns void
 language plpgsql
 stable
 set search_path to pg_catalog, pg_temp
 as $function$
+declare
+  -- Measured: each queue is two tables with their indexes, a sequence, TOAST tables and the types of all these.
+  locks constant bigint := 24 * made + 40 * dropped;
+  slots constant bigint := current_setting('max_connections')::bigint + current_setting('max_prepared_transactions')::bigint;
 begin
   raise exception using
     errcode = 'PF017',
     message = format(
-      'The server''s lock table is too small for the queues of flow "%s".',
-      refuse_full_lock_table.flow_slug
+      'The server''s lock table is too small for the queues of %s.',
+      coalesce('flow "' || refuse_full_lock_table.flow_slug || '"', 'all flows')
     ),
     detail = format(
-      'The flow has %s queues, and making or dropping one takes about 25 locks: %s.',
-      refuse_full_lock_table.queue_count,
+      'There are %s queues to make and %s to drop, which takes about %s locks in one transaction; max_locks_per_transaction, %s, promises %s in all, for %s connections: %s.',
+      made,
+      dropped,
+      locks,
+      current_setting('max_locks_per_transaction'),
+      slots * current_setting('max_locks_per_transaction')::bigint,
+      slots,
       refuse_full_lock_table.reason
     ),
     hint = format(
-      '%s queues take about %s locks. Raise max_locks_per_transaction (now %s) and restart the server, '
-      'or use a flow with fewer steps or the default single queue.',
-      refuse_full_lock_table.queue_count,
-      25 * refuse_full_lock_table.queue_count,
-      current_setting('max_locks_per_transaction')
+      'Set max_locks_per_transaction to %s or more and restart the server, or use a flow with fewer steps or the default single queue.',
+      -- What is needed here, and what is there for all others.
+      locks / slots + current_setting('max_locks_per_transaction')::bigint
     );
 end
 $function$;
 
-comment on function pgflow.refuse_full_lock_table(text, bigint, text) is
-'Internal: raises PF017 for a flow with that many queues; reason is the server''s own message.';
+comment on function pgflow.refuse_full_lock_table(text, bigint, bigint, text) is
+'Internal: raises PF017 for a change that makes and drops that many queues of a flow (null: of all). reason is the server''s own message.';
 
 create function pgflow.refuse_slug(subject text, slug text, place text default '')
 returns void
@@ -2143,18 +2140,11 @@ begin
   perform pgflow.drop_queues(clear_flow.flow_slug);
 
   return highest_id;
-exception
-  when out_of_memory then
-    perform pgflow.refuse_full_lock_table(
-      clear_flow.flow_slug,
-      (select count(*) from pgflow.queues as owner where owner.flow_slug = clear_flow.flow_slug),
-      sqlerrm
-    );
 end
 $function$;
 
 comment on function pgflow.clear_flow(text, text) is
-'Internal: takes everything from a flow but its row: tells its workers to stop for the given reason, deletes runs, steps and dependencies, and drops its queues. Returns the highest message id ever sent to one of them. Waits for work in progress on the flow. Raises PF017.';
+'Internal: takes everything from a flow but its row: tells its workers to stop for the given reason, deletes runs, steps and dependencies, and drops its queues. Returns the highest message id ever sent to one of them. Waits for work in progress on the flow.';
 
 create function pgflow.compile_flow(flow_slug text, shape jsonb, queue_mode text)
 returns void
@@ -2321,6 +2311,14 @@ begin
 
   delete from pgflow.flows as flow
   where flow.flow_slug = delete_flow_and_data.p_flow_slug;
+exception
+  when out_of_memory then
+    perform pgflow.refuse_full_lock_table(
+      delete_flow_and_data.p_flow_slug,
+      0,
+      (select count(*) from pgflow.queues as owner where owner.flow_slug = delete_flow_and_data.p_flow_slug),
+      sqlerrm
+    );
 end
 $function$;
 
@@ -2552,11 +2550,22 @@ begin
   perform pgflow.own_queues(insert_flow.flow_slug, insert_flow.queue_mode, insert_flow.step_slugs);
 
   return flow;
+exception
+  when out_of_memory then
+    perform pgflow.refuse_full_lock_table(
+      insert_flow.flow_slug,
+      (
+        select count(*)
+        from pgflow.queues_to_own(insert_flow.flow_slug, insert_flow.queue_mode, insert_flow.step_slugs) as wanted
+      ),
+      0,
+      sqlerrm
+    );
 end
 $function$;
 
 comment on function pgflow.insert_flow(text, text, text[], int, int, int) is
-'Internal: makes a flow without steps, and the queues that the steps to come need. Null options take the defaults: 3 attempts, 5 s base delay, 60 s timeout. Raises what own_queues() raises.';
+'Internal: makes a flow without steps, and the queues that the steps to come need. Null options take the defaults: 3 attempts, 5 s base delay, 60 s timeout. Raises what own_queues() raises, and PF017 when the lock table is full.';
 
 create function pgflow.insert_steps(flow_slug text, shape jsonb, queue_mode text)
 returns void
@@ -2977,11 +2986,22 @@ begin
 
   perform pgflow.own_queues(recompile_flow.flow_slug, recompile_flow.queue_mode, step_slugs, highest_id);
   perform pgflow.insert_steps(recompile_flow.flow_slug, recompile_flow.shape, recompile_flow.queue_mode);
+exception
+  when out_of_memory then
+    perform pgflow.refuse_full_lock_table(
+      recompile_flow.flow_slug,
+      (
+        select count(*)
+        from pgflow.queues_to_own(recompile_flow.flow_slug, recompile_flow.queue_mode, step_slugs) as wanted
+      ),
+      (select count(*) from pgflow.queues as owner where owner.flow_slug = recompile_flow.flow_slug),
+      sqlerrm
+    );
 end
 $function$;
 
 comment on function pgflow.recompile_flow(text, jsonb, text) is
-'Internal: replaces the definition, mode and queues of a flow that exists by those of a checked shape, and loses its runs, tasks and messages. Workers of the old generation are told to stop. Raises what check_queues() and own_queues() raise.';
+'Internal: replaces the definition, mode and queues of a flow that exists by those of a checked shape, and loses its runs, tasks and messages. Workers of the old generation are told to stop. Raises what check_queues() and own_queues() raise, and PF017 when the lock table is full.';
 
 create function pgflow.refuse_routing(flow_slug text, queue_mode text, step_slugs text[], differences text[])
 returns void
@@ -6966,11 +6986,23 @@ begin
       return query select queue.queue_name, 'sent', sent;
     end if;
   end loop;
+exception
+  when out_of_memory then
+    perform pgflow.refuse_full_lock_table(
+      repair_queues.flow_slug,
+      (
+        select count(*)
+        from pgflow.queues as owner
+        where owner.flow_slug = coalesce(repair_queues.flow_slug, owner.flow_slug)
+      ),
+      0,
+      sqlerrm
+    );
 end
 $function$;
 
 comment on function pgflow.repair_queues(text) is
-'Mends the queues of a flow, or of all: makes an owned queue again that is gone (made), accepts one that somebody made again (taken over), and sends the message of a queued task anew where it is gone (sent, with the number of messages). One row for each thing done, none when all is well, so it can be run again at any time. A queue that is made again continues its numbering. Raises PF018 for an unknown flow.';
+'Mends the queues of a flow, or of all: makes an owned queue again that is gone (made), accepts one that somebody made again (taken over), and sends the message of a queued task anew where it is gone (sent, with the number of messages). One row for each thing done, none when all is well, so it can be run again at any time. A queue that is made again continues its numbering. Raises PF018 (unknown flow), PF017 (lock table full: repair flow by flow).';
 
 create function pgflow.requeue_stalled_tasks()
 returns int

@@ -64,18 +64,8 @@ begin
     where owner.queue_name = queue_to_make
       and owner.physical_created_at <> made_at;
   end loop;
-exception
-  when out_of_memory then
-    perform pgflow.refuse_full_lock_table(
-      own_queues.flow_slug,
-      (
-        select count(*)
-        from pgflow.queues_to_own(own_queues.flow_slug, own_queues.queue_mode, own_queues.step_slugs) as wanted
-      ),
-      sqlerrm
-    );
 end
 $function$;
 
 comment on function pgflow.own_queues(text, text, text[], bigint) is
-'Internal: takes the queues of a complete flow: checks them, writes their owner rows in name order and makes them, with message ids above highest_id. Raises what check_queues() raises, PF005 also for an owner who came in between, PF017 when the lock table is full.';
+'Internal: takes the queues of a complete flow: checks them, writes their owner rows in name order and makes them, with message ids above highest_id. Raises what check_queues() raises, PF005 also for an owner who came in between.';

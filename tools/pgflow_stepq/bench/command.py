@@ -107,10 +107,11 @@ def _progress(line: str) -> None:
 
 
 def _epilog() -> str:
-    workloads = "\n".join(f"  {name:<10}{workload.summary}" for name, workload in WORKLOADS.items())
+    workloads = "\n".join(f"  {name:<12}{workload.summary}" for name, workload in WORKLOADS.items())
     sizes = "\n".join(
-        f"  {name:<10}{scale.messages:,} messages; a map of {scale.map_tasks:,}; {scale.chain_runs:,} chains; "
-        f"{scale.single_calls:,} single tasks; {scale.started_runs:,} starts"
+        f"  {name:<12}{scale.messages:,} messages; a map of {scale.map_tasks:,}; {scale.chain_runs:,} chains; "
+        f"{scale.single_calls:,} single tasks; {scale.started_runs:,} starts; {scale.compiled_steps:,} compiled steps; "
+        f"{scale.verifications:,} verifications"
         for name, scale in SCALES.items()
     )
     return f"workloads:\n{workloads}\n\nscales:\n{sizes}\n"

@@ -69,7 +69,7 @@ class Harness:
                 with self._prepared(kind) as (workload, connection):
                     units, clock = self._timed(workload, connection)
                     workload.check(connection)
-                done = f"{kind.name:<10}{units:>8,} {kind.unit:<9}{clock.seconds:>8.2f} s"
+                done = f"{kind.name:<12}{units:>8,} {kind.unit:<9}{clock.seconds:>8.2f} s"
                 self._progress(f"round {number + 1}/{self._plan.rounds}  {done}")
                 samples.append(Sample(kind.name, number + 1, units, clock.seconds, clock.server_seconds))
         return samples
