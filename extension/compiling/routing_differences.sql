@@ -53,7 +53,10 @@ as $function$
     where fault.persisted = fault.derived
   )
   select coalesce(
-    array_agg(difference.sentence order by difference.kind, difference.step_index nulls first, difference.sentence),
+    array_agg(
+      difference.sentence
+      order by difference.kind, difference.step_index nulls first, difference.sentence collate "C"
+    ),
     '{}'
   )
   from difference;

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import psycopg
 import pytest
@@ -125,30 +125,40 @@ def server(databases: Databases) -> Server:
 
 
 @pytest.fixture(scope="session")
-def needs(pytestconfig: pytest.Config) -> Callable[[str, str], Path]:
-    """Give a function that finds a program; without it the test is skipped, and the end says what brings it.
+def lacks(pytestconfig: pytest.Config) -> Callable[..., NoReturn]:
+    """Give a function that skips a test for something that is missing; the end of the run says what brings it.
 
-    It is called with the program's name and the command that installs it. On CI (the variable CI is set) nothing may
-    be missing, and the test fails.
+    It is called with the thing and the command that installs it. On CI (the variable CI is set) nothing may be missing,
+    and the test fails; `optional=True` is for what a server can't have at all.
     """
+
+    def skip(thing: str, command: str, *, optional: bool = False) -> NoReturn:
+        pytestconfig.stash[_missing][thing] = command
+        reason = f"{thing} is missing; to have it: {command}"
+        if os.environ.get("CI") and not optional:
+            pytest.fail(reason, pytrace=False)
+        pytest.skip(reason)
+
+    return skip
+
+
+@pytest.fixture(scope="session")
+def needs(lacks: Callable[..., NoReturn]) -> Callable[[str, str], Path]:
+    """Give a function that finds a program by its name, or skips the test as `lacks` does."""
 
     def find(program: str, command: str) -> Path:
         found = shutil.which(program)
-        if found is not None:
-            return Path(found)
-        pytestconfig.stash[_missing][program] = command
-        reason = f"{program} is missing; to have it: {command}"
-        if os.environ.get("CI"):
-            pytest.fail(reason, pytrace=False)
-        pytest.skip(reason)
+        if found is None:
+            lacks(program, command)
+        return Path(found)
 
     return find
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Name in one line each what this machine lacks for some tests."""
-    for program, command in sorted(config.stash[_missing].items()):
-        line = f"Some tests were skipped, since {program} is missing. To run them too: {command}"
+    for thing, command in sorted(config.stash[_missing].items()):
+        line = f"Some tests were skipped, since {thing} is missing. To run them too: {command}"
         terminalreporter.write_line(line, yellow=True)
 
 
