@@ -13,7 +13,7 @@ begin
         'Flow "%s": no live worker serves %s of its steps: %s.',
         compile_report.flow_slug,
         cardinality(uncovered),
-        array_to_string(uncovered, ', ')
+        array_to_string(uncovered[:20], ', ') || case when cardinality(uncovered) > 20 then ', ...' else '' end
       ),
       detail = 'Their work waits in its queues until a worker starts.';
   end if;
