@@ -27,7 +27,8 @@ begin
       ),
       hint = case standing.errcode
         when 'PF012' then format(
-          'Find out why, then run select pgflow.enable_worker_function(%L) and start the worker again.', worker.function_name
+          'Find out why, then run %s and start the worker again.',
+          pgflow.way_to_enable(worker.function_name, worker.flow_slug)
         )
         when 'PF010' then 'Register the worker with select pgflow.register_worker(...) before it polls.'
         else 'Stop this worker. A new one compiles the flow and registers under a new id.'

@@ -43,7 +43,22 @@ begin
       hint = 'Its row in pgflow.workers was never written, or was removed. Start the worker again.';
   end if;
 
-  if worker.stop_reason is not null or flow.flow_slug is null then
+  -- Workers of pgflow 0.14 are not told why: they get nothing, and hear the rest by their heartbeat.
+  if flow.flow_slug is null
+    or worker.stop_reason is not null
+    or exists (
+      select
+      from pgflow.worker_functions as function
+      where function.function_name = worker.function_name
+        and not function.enabled
+    )
+    or exists (
+      select
+      from pgflow.fences as fence
+      where fence.flow_slug = start_tasks.flow_slug
+        and fence.restored_at is null
+    )
+  then
     return;
   end if;
 
@@ -72,4 +87,4 @@ end
 $function$;
 
 comment on function pgflow.start_tasks(text, bigint[], uuid) is
-'Claims the tasks of messages that the caller has read from a flow-mode flow''s queue, and returns them with their input. Ids that are not queued tasks of a started step are ignored; a worker that was told to stop gets no rows. Raises PF010 for a step-mode flow, PF013 for a worker without a row. As in pgflow 0.14.';
+'Claims the tasks of messages that the caller has read from a flow-mode flow''s queue, and returns them with their input. Ids that are not queued tasks of a started step are ignored; a worker that was told to stop, of a disabled function or of a fenced flow gets no rows. Raises PF010 for a step-mode flow, PF013 for a worker without a row. As in pgflow 0.14.';

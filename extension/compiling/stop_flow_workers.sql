@@ -7,18 +7,7 @@ as $function$
     select worker.worker_id
     from pgflow.workers as worker
     where worker.stop_reason is null
-      and (
-        worker.flow_slug = stop_flow_workers.flow_slug
-        or (
-          -- Workers of pgflow 0.14 know nothing but the queue.
-          worker.flow_slug is null
-          and lower(worker.queue_name collate "C") in (
-            select owner.queue_name
-            from pgflow.queues as owner
-            where owner.flow_slug = stop_flow_workers.flow_slug
-          )
-        )
-      )
+      and worker.worker_id in (select own.worker_id from pgflow.flow_workers(stop_flow_workers.flow_slug) as own)
     order by worker.worker_id
     for update of worker
   )

@@ -7,9 +7,10 @@ select
   clock_timestamp() - depth.oldest_enqueued_at as oldest_message_age,
   pool.last_heartbeat_at,
   format(
-    '%s messages wait and no live worker serves this queue; a worker of it was last heard of: %s',
+    '%s messages wait and no live worker serves this queue; a worker of it was last heard of: %s%s',
     depth.messages_total,
-    coalesce(pool.last_heartbeat_at::text, 'never')
+    coalesce(pool.last_heartbeat_at::text, 'never'),
+    '; the flow is fenced: ' || fence.reason
   ) as reason
 from pgflow.flows as flow
 -- By flow, so that a query about one flow reads the queues of that flow only.
@@ -22,6 +23,14 @@ cross join lateral (
   from pgflow.queue_workers as worker
   where worker.queue_name = owner.queue_name
 ) as pool
+left join lateral (
+  select open.reason
+  from pgflow.fences as open
+  where open.flow_slug = flow.flow_slug
+    and open.restored_at is null
+  order by open.fenced_at
+  limit 1
+) as fence on true
 where depth.messages_total > 0
   and pool.live_workers = 0;
 

@@ -293,6 +293,28 @@ comment on column pgflow.worker_functions.enabled is 'Decides alone whether work
 comment on column pgflow.worker_functions.debounce is 'How long ensure_workers() leaves a function alone after it called it, and how fresh a heartbeat must be for it.';
 comment on column pgflow.worker_functions.start_mode is 'http: ensure_workers() calls it. process: it starts itself.';
 
+create table pgflow.fences (
+  flow_slug text not null,
+  function_name text not null,
+  was_enabled boolean not null,
+  fenced_at timestamptz not null,
+  reason text not null,
+  restored_at timestamptz,
+  primary key (flow_slug, function_name, fenced_at),
+  constraint restored_at_is_after_fenced_at check (restored_at >= fenced_at)
+);
+
+create unique index fences_open on pgflow.fences (flow_slug, function_name) where restored_at is null;
+create index fences_open_of_function on pgflow.fences (function_name) where restored_at is null;
+
+select pg_catalog.pg_extension_config_dump('pgflow.fences', '');
+
+comment on table pgflow.fences is
+'One row for every time that a worker function was fenced with a flow; open until restored_at is set. No foreign keys: the way back must outlive a flow that is deleted behind its fence.';
+comment on column pgflow.fences.was_enabled is 'What unfence_flow() restores: whether the function was enabled before the first fence that holds it.';
+comment on column pgflow.fences.fenced_at is 'Also worker_functions.disabled_at of what the fence disabled, so that a later disable can be told from it.';
+comment on column pgflow.fences.reason is 'What the workers and operators get to read.';
+
 create table pgflow.step_tasks (
   flow_slug text not null,
   run_id uuid not null,
@@ -436,7 +458,7 @@ values
 (
   'PF012',
   'worker function disabled',
-  'pgflow or an operator disabled the function, so its workers may neither register nor claim.'
+  'pgflow, an operator or a fence disabled the function, so its workers may neither register nor claim.'
 ),
 (
   'PF013',
@@ -3407,18 +3429,7 @@ as $function$
     select worker.worker_id
     from pgflow.workers as worker
     where worker.stop_reason is null
-      and (
-        worker.flow_slug = stop_flow_workers.flow_slug
-        or (
-          -- Workers of pgflow 0.14 know nothing but the queue.
-          worker.flow_slug is null
-          and lower(worker.queue_name collate "C") in (
-            select owner.queue_name
-            from pgflow.queues as owner
-            where owner.flow_slug = stop_flow_workers.flow_slug
-          )
-        )
-      )
+      and worker.worker_id in (select own.worker_id from pgflow.flow_workers(stop_flow_workers.flow_slug) as own)
     order by worker.worker_id
     for update of worker
   )
@@ -5117,7 +5128,8 @@ begin
       ),
       hint = case standing.errcode
         when 'PF012' then format(
-          'Find out why, then run select pgflow.enable_worker_function(%L) and start the worker again.', worker.function_name
+          'Find out why, then run %s and start the worker again.',
+          pgflow.way_to_enable(worker.function_name, worker.flow_slug)
         )
         when 'PF010' then 'Register the worker with select pgflow.register_worker(...) before it polls.'
         else 'Stop this worker. A new one compiles the flow and registers under a new id.'
@@ -5819,7 +5831,22 @@ begin
       hint = 'Its row in pgflow.workers was never written, or was removed. Start the worker again.';
   end if;
 
-  if worker.stop_reason is not null or flow.flow_slug is null then
+  -- Workers of pgflow 0.14 are not told why: they get nothing, and hear the rest by their heartbeat.
+  if flow.flow_slug is null
+    or worker.stop_reason is not null
+    or exists (
+      select
+      from pgflow.worker_functions as function
+      where function.function_name = worker.function_name
+        and not function.enabled
+    )
+    or exists (
+      select
+      from pgflow.fences as fence
+      where fence.flow_slug = start_tasks.flow_slug
+        and fence.restored_at is null
+    )
+  then
     return;
   end if;
 
@@ -5848,7 +5875,7 @@ end
 $function$;
 
 comment on function pgflow.start_tasks(text, bigint[], uuid) is
-'Claims the tasks of messages that the caller has read from a flow-mode flow''s queue, and returns them with their input. Ids that are not queued tasks of a started step are ignored; a worker that was told to stop gets no rows. Raises PF010 for a step-mode flow, PF013 for a worker without a row. As in pgflow 0.14.';
+'Claims the tasks of messages that the caller has read from a flow-mode flow''s queue, and returns them with their input. Ids that are not queued tasks of a started step are ignored; a worker that was told to stop, of a disabled function or of a fenced flow gets no rows. Raises PF010 for a step-mode flow, PF013 for a worker without a row. As in pgflow 0.14.';
 
 create function pgflow.worker_standing(worker_id uuid)
 returns table (errcode text, reason text)
@@ -5862,6 +5889,20 @@ begin atomic
   left join pgflow.workers as worker on worker.worker_id = asked.worker_id
   left join pgflow.flows as flow on flow.flow_slug = worker.flow_slug
   left join pgflow.worker_functions as function on function.function_name = worker.function_name
+  -- Workers of pgflow 0.14 know nothing but the queue.
+  left join pgflow.queues as owner
+    on worker.flow_slug is null
+    and owner.queue_name = lower(worker.queue_name collate "C")
+  -- Every worker of the flow is behind its fence, one of a function that the fence has not met, too.
+  left join lateral (
+    select
+      open.flow_slug,
+      open.reason
+    from pgflow.fences as open
+    where open.flow_slug = coalesce(worker.flow_slug, owner.flow_slug)
+      and open.restored_at is null
+    limit 1
+  ) as fence on true
   -- What can't be mended comes first; a disabled function before the order to stop, since it says what to repair.
   cross join lateral (
     values
@@ -5894,6 +5935,12 @@ begin atomic
     ),
     (
       5,
+      fence.flow_slug is not null,
+      'PF012',
+      format('flow "%s" is fenced: %s', fence.flow_slug, fence.reason)
+    ),
+    (
+      6,
       not function.enabled,
       'PF012',
       format(
@@ -5902,19 +5949,19 @@ begin atomic
       )
     ),
     (
-      6,
+      7,
       worker.stop_reason is not null,
       'PF013',
       'it was told to stop: ' || worker.stop_reason
     ),
     (
-      7,
+      8,
       worker.deprecated_at is not null,
       'PF013',
       'it was deprecated at ' || worker.deprecated_at
     ),
     (
-      8,
+      9,
       worker.flow_slug is null,
       'PF010',
       'it never registered a subscription'
@@ -5927,6 +5974,90 @@ end;
 
 comment on function pgflow.worker_standing(uuid) is
 'Whether a worker may go on: no row when it may, else the SQLSTATE that a claim of it raises (PF013, PF012, PF010) and the reason as the rest of a sentence about the worker. Claims, heartbeats and coverage all ask this function.';
+
+create function pgflow.is_disabled_by_fence(function pgflow.worker_functions)
+returns boolean
+language sql
+stable
+set search_path to pg_catalog, pg_temp
+as $function$
+  select exists (
+    select
+    from pgflow.fences as fence
+    where fence.function_name = (function).function_name
+      and fence.fenced_at = (function).disabled_at
+  );
+$function$;
+
+comment on function pgflow.is_disabled_by_fence(pgflow.worker_functions) is
+'Internal: whether it was a fence that disabled a function, and nobody did so again since then.';
+
+create function pgflow.check_enabled(function pgflow.worker_functions, flow_slug text, worker_id uuid)
+returns void
+language plpgsql
+stable
+set search_path to pg_catalog, pg_temp
+as $function$
+declare
+  fence pgflow.fences;
+begin
+  select open.*
+  into fence
+  from pgflow.fences as open
+  where open.flow_slug = check_enabled.flow_slug
+    and open.restored_at is null
+  order by open.fenced_at
+  limit 1;
+
+  if function.enabled and fence.flow_slug is null then
+    return;
+  end if;
+
+  raise exception using
+    errcode = 'PF012',
+    message = case
+      when fence.flow_slug is not null then format('Flow "%s" is fenced: %s', fence.flow_slug, fence.reason)
+      else format(
+        'Worker function "%s" is disabled: %s',
+        function.function_name,
+        coalesce(function.disabled_reason, 'no reason was recorded')
+      )
+    end,
+    detail = format(
+      '%s. Worker %s of function "%s" was not registered.',
+      case
+        when fence.flow_slug is not null then 'Fenced at ' || fence.fenced_at
+        else 'Disabled at ' || coalesce(function.disabled_at::text, 'an unknown time')
+      end,
+      check_enabled.worker_id,
+      function.function_name
+    ),
+    hint = format(
+      'When the cause is removed: %s;',
+      pgflow.way_to_enable(function.function_name, check_enabled.flow_slug)
+    );
+end
+$function$;
+
+comment on function pgflow.check_enabled(pgflow.worker_functions, text, uuid) is
+'Internal: raises PF012 unless workers of a function may register for a flow: the flow is fenced, or the function is disabled.';
+
+create function pgflow.check_fenced_flow(flow_slug text)
+returns void
+language plpgsql
+stable
+set search_path to pg_catalog, pg_temp
+as $function$
+begin
+  if not exists (select from pgflow.flows as flow where flow.flow_slug = check_fenced_flow.flow_slug)
+    and not exists (select from pgflow.fences as fence where fence.flow_slug = check_fenced_flow.flow_slug) then
+    perform pgflow.refuse_unknown_flow(check_fenced_flow.flow_slug);
+  end if;
+end
+$function$;
+
+comment on function pgflow.check_fenced_flow(text) is
+'Internal: raises PF018 for a flow that is neither there nor was ever fenced. A flow that was deleted behind its fence is fine.';
 
 create function pgflow.check_registration(worker_id uuid, function_name text, flow_slug text, start_mode text)
 returns void
@@ -6118,6 +6249,7 @@ set search_path to pg_catalog, pg_temp
 as $function$
 declare
   enabled pgflow.worker_functions;
+  fence pgflow.fences;
 begin
   update pgflow.worker_functions as function
   set
@@ -6132,12 +6264,30 @@ begin
     perform pgflow.refuse_unknown_function(enable_worker_function.function_name);
   end if;
 
+  select open.*
+  into fence
+  from pgflow.fences as open
+  where open.function_name = enable_worker_function.function_name
+    and open.restored_at is null
+  order by open.fenced_at
+  limit 1;
+
+  if found then
+    raise exception using
+      errcode = 'PF012',
+      message = format('Worker function "%s" is fenced with flow "%s".', fence.function_name, fence.flow_slug),
+      detail = format('Since %s: %s', fence.fenced_at, fence.reason),
+      hint = format(
+        'Lift the fence: select * from pgflow.unfence_flow(%L). It restores what was enabled before.', fence.flow_slug
+      );
+  end if;
+
   return enabled;
 end
 $function$;
 
 comment on function pgflow.enable_worker_function(text) is
-'Lets the workers of a function register and claim again. Workers that were told to stop stay stopped: start new ones. Returns the function''s row. Raises PF018 (unknown function).';
+'Lets the workers of a function register and claim again. Workers that were told to stop stay stopped: start new ones. Returns the function''s row. Raises PF018 (unknown function), PF012 (it is fenced with a flow).';
 
 create function pgflow.ensure_workers()
 returns table (function_name text, invoked boolean, request_id bigint)
@@ -6200,6 +6350,198 @@ $function$;
 
 comment on function pgflow.ensure_workers() is
 'Starts workers: calls every enabled function of start_mode http that has no live worker and was not called within its debounce (in local mode every one), once, through pg_net. One row for each that was due; invoked is false where it could not be called, because pg_net or a vault secret is missing: then nothing is recorded and process workers go on as ever. As in pgflow 0.14.';
+
+create function pgflow.fence_flow(flow_slug text, reason text)
+returns table (function_name text, was_enabled boolean)
+language plpgsql
+set search_path to pg_catalog, pg_temp
+as $function$
+declare
+  names text[];
+  now_fenced timestamptz;
+begin
+  if coalesce(btrim(reason), '') = '' then
+    raise exception using
+      errcode = 'PF019',
+      message = format('Flow "%s" can''t be fenced without a reason.', fence_flow.flow_slug),
+      detail = 'The reason is what its workers and operators get to read.',
+      hint = 'Pass a sentence as reason.';
+  end if;
+
+  -- Waits for claims in progress; those that come later give way, and find the fence.
+  perform from pgflow.flows as flow where flow.flow_slug = fence_flow.flow_slug for update;
+
+  if not found then
+    perform pgflow.refuse_unknown_flow(fence_flow.flow_slug);
+  end if;
+
+  names := array(
+    select worker.function_name from pgflow.flow_workers(fence_flow.flow_slug) as worker
+    union
+    select fence.function_name
+    from pgflow.fences as fence
+    where fence.flow_slug = fence_flow.flow_slug
+      and fence.restored_at is null
+  );
+
+  -- Workers before functions, as a registration and a fatal claim have them: a function may serve other flows, too.
+  perform
+  from pgflow.workers as worker
+  where worker.function_name = any(names)
+  order by worker.worker_id
+  for no key update;
+
+  -- A worker of pgflow 0.14 can be there without its function.
+  insert into pgflow.worker_functions as known (function_name, start_mode, created_at, updated_at)
+  select unknown.name, 'process', clock_timestamp(), clock_timestamp()
+  from unnest(names) as unknown (name)
+  order by unknown.name collate "C"
+  on conflict do nothing;
+
+  perform
+  from pgflow.worker_functions as known
+  where known.function_name = any(names)
+  order by known.function_name collate "C"
+  for no key update;
+
+  now_fenced := clock_timestamp();
+
+  -- What another fence disabled was enabled before that one: so the last fence to go restores what was there at first.
+  insert into pgflow.fences (flow_slug, function_name, was_enabled, fenced_at, reason)
+  select
+    fence_flow.flow_slug,
+    known.function_name,
+    coalesce(earlier.was_enabled, known.enabled),
+    now_fenced,
+    fence_flow.reason
+  from pgflow.worker_functions as known
+  left join lateral (
+    select fence.was_enabled
+    from pgflow.fences as fence
+    where fence.function_name = known.function_name
+      and fence.restored_at is null
+      and pgflow.is_disabled_by_fence(known)
+    order by fence.fenced_at
+    limit 1
+  ) as earlier on true
+  where known.function_name = any(names)
+    and not exists (
+      select
+      from pgflow.fences as open
+      where open.flow_slug = fence_flow.flow_slug
+        and open.function_name = known.function_name
+        and open.restored_at is null
+    );
+
+  update pgflow.worker_functions as known
+  set
+    enabled = false,
+    disabled_at = fence.fenced_at,
+    disabled_reason = format('fenced with flow "%s": %s', fence.flow_slug, fence.reason),
+    updated_at = clock_timestamp()
+  from pgflow.fences as fence
+  where fence.flow_slug = fence_flow.flow_slug
+    and fence.restored_at is null
+    and known.function_name = fence.function_name
+    and known.enabled;
+
+  update pgflow.workers as worker
+  set deprecated_at = clock_timestamp()
+  where worker.function_name = any(names)
+    and worker.deprecated_at is null
+    and worker.stopped_at is null;
+
+  return query
+  select fence.function_name, fence.was_enabled
+  from pgflow.fences as fence
+  where fence.flow_slug = fence_flow.flow_slug
+    and fence.restored_at is null
+  order by fence.function_name collate "C";
+end
+$function$;
+
+comment on function pgflow.fence_flow(text, text) is
+'Takes every worker function of a flow out of service: those of any of its workers, live or not, in one transaction. Records whether each was enabled, disables it, so that ensure_workers() leaves it alone, and deprecates its workers; until unfence_flow() nobody can register for the flow or claim from it. Workers learn it by their next heartbeat and finish what they have; fence_status() tells when they have. Returns the functions with what will be restored. Fencing again keeps the first record, and takes in functions that came meanwhile. reason is for people. Waits for claims in progress. Raises PF018 (unknown flow), PF019 (no reason).';
+
+create function pgflow.fence_status(flow_slug text)
+returns table (
+  function_name text,
+  was_enabled boolean,
+  fenced_at timestamptz,
+  reason text,
+  live_workers bigint,
+  last_heartbeat_at timestamptz,
+  started_tasks bigint,
+  is_drained boolean
+)
+language plpgsql
+stable
+set search_path to pg_catalog, pg_temp
+as $function$
+begin
+  perform pgflow.check_fenced_flow(fence_status.flow_slug);
+
+  return query
+  select
+    fence.function_name,
+    fence.was_enabled,
+    fence.fenced_at,
+    fence.reason,
+    pool.live_workers,
+    pool.last_heartbeat_at,
+    work.started_tasks,
+    pool.live_workers = 0 and work.started_tasks = 0
+  from pgflow.fences as fence
+  cross join lateral (
+    select
+      -- Deprecated by the fence, and yet at work as long as they are heard of.
+      count(*) filter (
+        where worker.stopped_at is null
+          and worker.last_heartbeat_at > clock_timestamp() - interval '30 seconds'
+      ) as live_workers,
+      max(worker.last_heartbeat_at) as last_heartbeat_at
+    from pgflow.workers as worker
+    where worker.function_name = fence.function_name
+  ) as pool
+  cross join lateral (
+    select count(*) as started_tasks
+    from pgflow.workers as worker
+    inner join pgflow.step_tasks as task
+      on task.last_worker_id = worker.worker_id
+      and task.status = 'started'
+    where worker.function_name = fence.function_name
+  ) as work
+  where fence.flow_slug = fence_status.flow_slug
+    and fence.restored_at is null
+  order by fence.function_name collate "C";
+end
+$function$;
+
+comment on function pgflow.fence_status(text) is
+'How far the functions behind the fence of a flow have drained, a row each; none when there is no fence. live_workers counts those heard of within 30 seconds that have not stopped, started_tasks what workers of the function have in hand, of any flow; is_drained: neither. What a lost worker had in hand counts until requeue_stalled_tasks() takes it back. Raises PF018 for a flow that is not known and was never fenced.';
+
+create function pgflow.flow_workers(flow_slug text)
+returns setof pgflow.workers
+language sql
+stable
+set search_path to pg_catalog, pg_temp
+as $function$
+  select worker.*
+  from pgflow.workers as worker
+  where worker.flow_slug = flow_workers.flow_slug
+    or (
+      -- Workers of pgflow 0.14 know nothing but the queue.
+      worker.flow_slug is null
+      and lower(worker.queue_name collate "C") in (
+        select owner.queue_name
+        from pgflow.queues as owner
+        where owner.flow_slug = flow_workers.flow_slug
+      )
+    );
+$function$;
+
+comment on function pgflow.flow_workers(text) is
+'Internal: every worker that ever registered for a flow and is still listed, live or not. Ask while the flow owns its queues.';
 
 create function pgflow.heartbeat(worker_id uuid)
 returns table (should_stop boolean, reason text)
@@ -6379,21 +6721,7 @@ begin
     updated_at = clock_timestamp()
   returning known.* into function;
 
-  if not function.enabled then
-    raise exception using
-      errcode = 'PF012',
-      message = format(
-        'Worker function "%s" is disabled: %s',
-        function.function_name,
-        coalesce(function.disabled_reason, 'no reason was recorded')
-      ),
-      detail = format(
-        'Disabled at %s. Worker %s was not registered.',
-        coalesce(function.disabled_at::text, 'an unknown time'),
-        register_worker.worker_id
-      ),
-      hint = format('When the cause is removed: select pgflow.enable_worker_function(%L);', function.function_name);
-  end if;
+  perform pgflow.check_enabled(function, register_worker.flow_slug, register_worker.worker_id);
 
   insert into pgflow.workers as known (
     worker_id, queue_name, function_name, flow_slug, step_slug, generation, started_at, last_heartbeat_at
@@ -6428,7 +6756,7 @@ end
 $function$;
 
 comment on function pgflow.register_worker(uuid, text, text, text, text) is
-'Registers a worker of a function for a flow-mode flow (step_slug null) or for one step of a step-mode flow, and returns its row. Makes the function''s row, enabled, where there is none. start_mode is http (ensure_workers() starts it), process, or null: what is stored, else process. The same worker may register again for the same subscription while nothing told it to stop. A refusal leaves no row: PF018 (unknown flow), PF014 (step missing, unknown or not allowed), PF007 (route or queue is not what was compiled), PF012 (function disabled), PF010 (id known with another subscription, or stopped), PF019 (bad argument).';
+'Registers a worker of a function for a flow-mode flow (step_slug null) or for one step of a step-mode flow, and returns its row. Makes the function''s row, enabled, where there is none. start_mode is http (ensure_workers() starts it), process, or null: what is stored, else process. The same worker may register again for the same subscription while nothing told it to stop. A refusal leaves no row: PF018 (unknown flow), PF014 (step missing, unknown or not allowed), PF007 (route or queue is not what was compiled), PF012 (function disabled, or flow fenced), PF010 (id known with another subscription, or stopped), PF019 (bad argument).';
 
 create function pgflow.schedule_cron_job(job_name text, cron_schedule text, command text)
 returns bigint
@@ -6570,6 +6898,110 @@ end;
 
 comment on function pgflow.track_worker_function(text) is
 'Tells pgflow of a worker function that ensure_workers() shall keep running. A function that is known already keeps its start_mode and whether it is enabled. As in pgflow 0.14.';
+
+create function pgflow.unfence_flow(flow_slug text)
+returns table (function_name text, enabled boolean, reason text)
+language plpgsql
+set search_path to pg_catalog, pg_temp
+as $function$
+begin
+  perform pgflow.check_fenced_flow(unfence_flow.flow_slug);
+
+  -- Fences of one flow come and go one after the other. Claims need not wait.
+  perform from pgflow.flows as flow where flow.flow_slug = unfence_flow.flow_slug for no key update;
+
+  perform
+  from pgflow.worker_functions as known
+  where known.function_name in (
+    select fence.function_name
+    from pgflow.fences as fence
+    where fence.flow_slug = unfence_flow.flow_slug
+      and fence.restored_at is null
+  )
+  order by known.function_name collate "C"
+  for no key update;
+
+  update pgflow.worker_functions as known
+  set
+    enabled = fence.was_enabled,
+    disabled_at = case when not fence.was_enabled then clock_timestamp() end,
+    disabled_reason = case
+      when not fence.was_enabled then format('it was disabled before flow "%s" was fenced', fence.flow_slug)
+    end,
+    updated_at = clock_timestamp()
+  from pgflow.fences as fence
+  where fence.flow_slug = unfence_flow.flow_slug
+    and fence.restored_at is null
+    and known.function_name = fence.function_name
+    and not known.enabled
+    and pgflow.is_disabled_by_fence(known)
+    and not exists (
+      select
+      from pgflow.fences as other
+      where other.function_name = fence.function_name
+        and other.flow_slug <> fence.flow_slug
+        and other.restored_at is null
+    );
+
+  return query
+  with lifted as (
+    update pgflow.fences as fence
+    set restored_at = clock_timestamp()
+    where fence.flow_slug = unfence_flow.flow_slug
+      and fence.restored_at is null
+    returning fence.function_name
+  )
+  select
+    lifted.function_name,
+    coalesce(known.enabled, false),
+    case
+      when known.function_name is null then 'the function is no longer known'
+      when known.enabled then null
+      when other.flow_slug is not null then format('flow "%s" is fenced with it: %s', other.flow_slug, other.reason)
+      else coalesce(known.disabled_reason, 'no reason was recorded')
+    end
+  from lifted
+  left join pgflow.worker_functions as known on known.function_name = lifted.function_name
+  left join lateral (
+    select fence.flow_slug, fence.reason
+    from pgflow.fences as fence
+    where fence.function_name = lifted.function_name
+      and fence.flow_slug <> unfence_flow.flow_slug
+      and fence.restored_at is null
+      and pgflow.is_disabled_by_fence(known)
+    order by fence.fenced_at
+    limit 1
+  ) as other on true
+  order by lifted.function_name collate "C";
+end
+$function$;
+
+comment on function pgflow.unfence_flow(text) is
+'Lifts the fence of a flow: each function is enabled or disabled again as it was before, unless another flow is still fenced with it or somebody disabled it meanwhile. Returns the functions, whether they are enabled now, and if not, why. Workers do not come back by themselves: ensure_workers() or whoever runs the processes starts new ones. Lifting a fence that is not there does nothing. Raises PF018 for a flow that is not known and was never fenced.';
+
+create function pgflow.way_to_enable(function_name text, flow_slug text)
+returns text
+language sql
+stable
+begin atomic
+  select coalesce(
+    (
+      select format('select * from pgflow.unfence_flow(%L)', fence.flow_slug)
+      from pgflow.fences as fence
+      where fence.restored_at is null
+        and (
+          fence.function_name = way_to_enable.function_name
+          or fence.flow_slug = way_to_enable.flow_slug
+        )
+      order by fence.fenced_at
+      limit 1
+    ),
+    format('select pgflow.enable_worker_function(%L)', way_to_enable.function_name)
+  );
+end;
+
+comment on function pgflow.way_to_enable(text, text) is
+'Internal: the call that lets a worker function that is disabled or fenced work for a flow again, as text for a hint.';
 
 create view pgflow.stalled_tasks as
 select
@@ -7278,9 +7710,10 @@ select
   clock_timestamp() - depth.oldest_enqueued_at as oldest_message_age,
   pool.last_heartbeat_at,
   format(
-    '%s messages wait and no live worker serves this queue; a worker of it was last heard of: %s',
+    '%s messages wait and no live worker serves this queue; a worker of it was last heard of: %s%s',
     depth.messages_total,
-    coalesce(pool.last_heartbeat_at::text, 'never')
+    coalesce(pool.last_heartbeat_at::text, 'never'),
+    '; the flow is fenced: ' || fence.reason
   ) as reason
 from pgflow.flows as flow
 -- By flow, so that a query about one flow reads the queues of that flow only.
@@ -7293,6 +7726,14 @@ cross join lateral (
   from pgflow.queue_workers as worker
   where worker.queue_name = owner.queue_name
 ) as pool
+left join lateral (
+  select open.reason
+  from pgflow.fences as open
+  where open.flow_slug = flow.flow_slug
+    and open.restored_at is null
+  order by open.fenced_at
+  limit 1
+) as fence on true
 where depth.messages_total > 0
   and pool.live_workers = 0;
 

@@ -61,7 +61,7 @@ values
 (
   'PF012',
   'worker function disabled',
-  'pgflow or an operator disabled the function, so its workers may neither register nor claim.'
+  'pgflow, an operator or a fence disabled the function, so its workers may neither register nor claim.'
 ),
 (
   'PF013',

@@ -53,21 +53,7 @@ begin
     updated_at = clock_timestamp()
   returning known.* into function;
 
-  if not function.enabled then
-    raise exception using
-      errcode = 'PF012',
-      message = format(
-        'Worker function "%s" is disabled: %s',
-        function.function_name,
-        coalesce(function.disabled_reason, 'no reason was recorded')
-      ),
-      detail = format(
-        'Disabled at %s. Worker %s was not registered.',
-        coalesce(function.disabled_at::text, 'an unknown time'),
-        register_worker.worker_id
-      ),
-      hint = format('When the cause is removed: select pgflow.enable_worker_function(%L);', function.function_name);
-  end if;
+  perform pgflow.check_enabled(function, register_worker.flow_slug, register_worker.worker_id);
 
   insert into pgflow.workers as known (
     worker_id, queue_name, function_name, flow_slug, step_slug, generation, started_at, last_heartbeat_at
@@ -102,4 +88,4 @@ end
 $function$;
 
 comment on function pgflow.register_worker(uuid, text, text, text, text) is
-'Registers a worker of a function for a flow-mode flow (step_slug null) or for one step of a step-mode flow, and returns its row. Makes the function''s row, enabled, where there is none. start_mode is http (ensure_workers() starts it), process, or null: what is stored, else process. The same worker may register again for the same subscription while nothing told it to stop. A refusal leaves no row: PF018 (unknown flow), PF014 (step missing, unknown or not allowed), PF007 (route or queue is not what was compiled), PF012 (function disabled), PF010 (id known with another subscription, or stopped), PF019 (bad argument).';
+'Registers a worker of a function for a flow-mode flow (step_slug null) or for one step of a step-mode flow, and returns its row. Makes the function''s row, enabled, where there is none. start_mode is http (ensure_workers() starts it), process, or null: what is stored, else process. The same worker may register again for the same subscription while nothing told it to stop. A refusal leaves no row: PF018 (unknown flow), PF014 (step missing, unknown or not allowed), PF007 (route or queue is not what was compiled), PF012 (function disabled, or flow fenced), PF010 (id known with another subscription, or stopped), PF019 (bad argument).';

@@ -10,6 +10,20 @@ begin atomic
   left join pgflow.workers as worker on worker.worker_id = asked.worker_id
   left join pgflow.flows as flow on flow.flow_slug = worker.flow_slug
   left join pgflow.worker_functions as function on function.function_name = worker.function_name
+  -- Workers of pgflow 0.14 know nothing but the queue.
+  left join pgflow.queues as owner
+    on worker.flow_slug is null
+    and owner.queue_name = lower(worker.queue_name collate "C")
+  -- Every worker of the flow is behind its fence, one of a function that the fence has not met, too.
+  left join lateral (
+    select
+      open.flow_slug,
+      open.reason
+    from pgflow.fences as open
+    where open.flow_slug = coalesce(worker.flow_slug, owner.flow_slug)
+      and open.restored_at is null
+    limit 1
+  ) as fence on true
   -- What can't be mended comes first; a disabled function before the order to stop, since it says what to repair.
   cross join lateral (
     values
@@ -42,6 +56,12 @@ begin atomic
     ),
     (
       5,
+      fence.flow_slug is not null,
+      'PF012',
+      format('flow "%s" is fenced: %s', fence.flow_slug, fence.reason)
+    ),
+    (
+      6,
       not function.enabled,
       'PF012',
       format(
@@ -50,19 +70,19 @@ begin atomic
       )
     ),
     (
-      6,
+      7,
       worker.stop_reason is not null,
       'PF013',
       'it was told to stop: ' || worker.stop_reason
     ),
     (
-      7,
+      8,
       worker.deprecated_at is not null,
       'PF013',
       'it was deprecated at ' || worker.deprecated_at
     ),
     (
-      8,
+      9,
       worker.flow_slug is null,
       'PF010',
       'it never registered a subscription'
