@@ -17,7 +17,7 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
         cli.main(["--help"])
     assert end.value.code == 0
     text = capsys.readouterr().out
-    for command in ("worker", "demo", "bench", "server", "pgtap", "render", "stage", "dist"):
+    for command in ("worker", "status", "demo", "bench", "server", "pgtap", "render", "stage", "dist"):
         assert f"\n    {command} " in text, command
 
 

@@ -13,7 +13,7 @@ from pgflow_stepq import __version__
 from pgflow_stepq.errors import StepqError
 
 # Each module offers add_parser(subparsers), which adds its command and sets `func`: func(args) -> exit status.
-COMMANDS = ("worker", "demo", "bench", "embedded", "pgtap", "render", "stage", "dist")
+COMMANDS = ("worker", "status", "demo", "bench", "embedded", "pgtap", "render", "stage", "dist")
 
 
 def parser() -> argparse.ArgumentParser:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pgflow_stepq.console import Console
 from pgflow_stepq.demo import figures
-from pgflow_stepq.demo.console import Console
 from pgflow_stepq.demo.figures import Connection
 from pgflow_stepq.demo.pool import WorkerPool, WorkerSpec
 from pgflow_stepq.demo.starter import start_runs

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from pgflow_stepq.console import Console
 from pgflow_stepq.demo import figures
-from pgflow_stepq.demo.console import Console
 from pgflow_stepq.demo.figures import Connection, Count
 from pgflow_stepq.demo.slack_sink import SlackSink
 

@@ -12,8 +12,8 @@ from typing import Final
 import psycopg
 from psycopg.types.json import Jsonb
 
+from pgflow_stepq.console import Console
 from pgflow_stepq.demo.checks import Check, check_all
-from pgflow_stepq.demo.console import Console
 from pgflow_stepq.demo.figures import Connection
 from pgflow_stepq.demo.handlers import SINK_URL_VARIABLE
 from pgflow_stepq.demo.isolation import hold_one_step_back

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from pgflow_stepq.console import WIDTH, Console, fit
 from pgflow_stepq.demo import figures
-from pgflow_stepq.demo.console import WIDTH, Console, fit
 from pgflow_stepq.demo.figures import Connection, StepFigures
 from pgflow_stepq.demo.pool import WorkerPool
 from pgflow_stepq.errors import StepqError

@@ -1,4 +1,4 @@
-"""What the demo prints: headings, tables and a line of progress, within 100 columns."""
+"""What commands print for people: headings, tables and a line of progress, within 100 columns."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ WIDTH: Final = 100
 _INDENT: Final = "  "
 _BOLD, _DIM, _GREEN, _RED, _RESET = "\x1b[1m", "\x1b[2m", "\x1b[32m", "\x1b[31m", "\x1b[0m"
 _CLEAR_LINE: Final = "\r\x1b[K"
+_CLEAR_SCREEN: Final = "\x1b[H\x1b[2J"
 
 
 def display_width(text: str) -> int:
@@ -38,7 +39,7 @@ def fit(text: str, columns: int) -> str:
 
 
 class Console:
-    """Writes the demo's report to a stream; colours and the updating line only on a terminal."""
+    """Writes a report to a stream; colours and the updating line only on a terminal."""
 
     def __init__(self, stream: TextIO) -> None:
         """Write to `stream`; a NO_COLOR in the environment leaves the colours out."""
@@ -91,6 +92,10 @@ class Console:
         self._write(self._styled(lines[0], _DIM) + "\n")
         for text in lines[1:]:
             self._write(text + "\n")
+
+    def clear(self) -> None:
+        """Empty a terminal's screen, so that what follows starts at its top."""
+        self._write(_CLEAR_SCREEN)
 
     def _write(self, text: str) -> None:
         if self._status_shown:
