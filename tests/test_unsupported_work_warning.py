@@ -12,6 +12,8 @@ import pytest
 from psycopg.pq import DiagnosticField
 from psycopg.types.json import Jsonb
 
+from pgflow_stepq.embedded import EmbeddedServer, create_database
+
 SECRET = "correct horse battery staple"
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -146,3 +148,34 @@ def test_a_batch_of_thousands_is_refused_with_one_warning(
     assert dict(rows) == {"released": 1, "unsupported": 3002}
     assert len(notices) == 1
     assert conn.execute(f"select count(*) from pgmq.q_{queue} where vt <= clock_timestamp()").fetchone() == (3003,)
+
+
+def test_the_server_log_holds_no_body_at_the_most_talkative_level() -> None:
+    """Everything that a server writes at debug5, with verbose errors, about polls that are refused, then disabled."""
+    with EmbeddedServer() as server:
+        conninfo = create_database(server, "talkative")
+        with psycopg.connect(conninfo, autocommit=True) as conn:
+            conn.execute(
+                "select pgflow.ensure_flow_compiled('f', '{\"steps\": [{\"slug\": \"a\"}]}', queue_mode => 'step')"
+            )
+            worker = uuid.uuid4()
+            conn.execute("select pgflow.register_worker(%s, 'fn', 'f', 'a')", (worker,))
+            conn.execute("select pgflow.start_flow('f', %s)", (Jsonb({"secret": SECRET}),))
+            conn.execute("select pgmq.send('f__a', %s)", (Jsonb({"secret": SECRET}),))
+            for setting in (
+                "log_min_messages = debug5",
+                "log_error_verbosity = verbose",
+                "log_min_error_statement = debug5",
+            ):
+                conn.execute(f"alter database talkative set {setting}")
+        with psycopg.connect(conninfo, autocommit=True) as conn:
+            outcomes = conn.execute("select outcome from pgflow.poll_tasks(%s, 10, 0)", (worker,)).fetchall()
+            assert outcomes == [("released",), ("unsupported",)]
+            with pytest.raises(psycopg.Error):
+                conn.execute("select outcome from pgflow.poll_tasks(%s, 10, 0)", (worker,))
+        log = server.log_tail(1_000_000)
+
+    assert "PF011" in log
+    assert "PF012" in log
+    assert "DEBUG:  " in log
+    assert SECRET not in log
