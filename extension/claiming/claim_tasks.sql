@@ -34,7 +34,7 @@ begin
     select
       passed.msg_id,
       'deferred',
-      'the flow is being recompiled, deleted or fenced',
+      'the flow is being recompiled, deleted or repaired',
       null::text, null::uuid, null::text, null::int, null::int, null::jsonb, null::jsonb
     from unnest(msg_ids) with ordinality as passed (msg_id, position)
     where passed.msg_id is not null

@@ -22,12 +22,10 @@ begin
       hint = 'Pass the seconds from now that the work still needs, at least 1.';
   end if;
 
-  -- Before the task and its message, as everywhere: a recompilation takes this row, then the queue, then the tasks.
-  perform
+  -- Before the task and its message, as everywhere: a recompilation takes the flow, then the queue, then the tasks.
+  perform pg_advisory_xact_lock_shared(pgflow.flow_key(run.flow_slug))
   from pgflow.runs as run
-  inner join pgflow.flows as flow on flow.flow_slug = run.flow_slug
-  where run.run_id = extend_task.run_id
-  for key share of flow;
+  where run.run_id = extend_task.run_id;
 
   update pgflow.step_tasks as held
   set lease_extended_until = greatest(

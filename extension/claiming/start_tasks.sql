@@ -15,11 +15,11 @@ declare
   locked bigint[];
 begin
   -- Gives way to a recompilation, as every claim does.
-  select candidate.*
-  into flow
-  from pgflow.flows as candidate
-  where candidate.flow_slug = start_tasks.flow_slug
-  for key share skip locked;
+  if not pg_try_advisory_xact_lock_shared(pgflow.flow_key(start_tasks.flow_slug)) then
+    return;
+  end if;
+
+  select candidate.* into flow from pgflow.flows as candidate where candidate.flow_slug = start_tasks.flow_slug;
 
   if flow.queue_mode = 'step' then
     raise exception using

@@ -6,12 +6,8 @@ as $function$
 declare
   highest_id bigint;
 begin
-  -- The flow's row, then its queues, and only then runs and tasks: the order in which everybody locks.
-  perform
-  from pgflow.flows as flow
-  where flow.flow_slug = clear_flow.flow_slug
-  for update;
-
+  -- The flow, then its queues, and only then runs and tasks: the order in which everybody locks.
+  perform pgflow.take_flow(clear_flow.flow_slug);
   perform pgflow.lock_queues(clear_flow.flow_slug);
   perform pgflow.stop_flow_workers(clear_flow.flow_slug, clear_flow.reason);
 

@@ -15,10 +15,10 @@ declare
   root_maps boolean;
   bad record;
 begin
-  -- Keeps the definition as it is until the runs are there: recompilation and deletion lock this row first.
-  perform from pgflow.flows as flow where flow.flow_slug = create_runs.flow_slug for key share;
+  -- Keeps the definition as it is until the runs are there.
+  perform pg_advisory_xact_lock_shared(pgflow.flow_key(create_runs.flow_slug));
 
-  if not found then
+  if not exists (select from pgflow.flows as flow where flow.flow_slug = create_runs.flow_slug) then
     perform pgflow.refuse_unknown_flow(create_runs.flow_slug);
   end if;
 

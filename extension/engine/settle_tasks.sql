@@ -27,11 +27,13 @@ begin
   -- one to change its steps.
   run_ids := array(select distinct result.run_id from unnest(results) as result where result.run_id is not null);
 
-  perform
-  from pgflow.flows as flow
-  where flow.flow_slug = any(array(select distinct run.flow_slug from pgflow.runs as run where run.run_id = any(run_ids)))
-  order by flow.flow_slug collate "C"
-  for key share;
+  perform pg_advisory_xact_lock_shared(pgflow.flow_key(flow.flow_slug))
+  from (
+    select distinct run.flow_slug collate "C" as flow_slug
+    from pgflow.runs as run
+    where run.run_id = any(run_ids)
+    order by flow_slug
+  ) as flow;
 
   perform from pgflow.runs as run where run.run_id = any(run_ids) order by run.run_id for no key update;
 

@@ -37,8 +37,11 @@ begin
       where run.flow_slug = flow.flow_slug
         and coalesce(run.completed_at, run.failed_at) < ended_before
     )
-    order by flow.flow_slug collate "C"
-    for key share skip locked
+  );
+  flow_slugs := array(
+    select flow.slug
+    from unnest(flow_slugs) as flow (slug)
+    where pg_try_advisory_xact_lock_shared(pgflow.flow_key(flow.slug))
   );
 
   return query

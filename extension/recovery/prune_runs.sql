@@ -68,4 +68,4 @@ end
 $function$;
 
 comment on function pgflow.prune_runs(text[], timestamptz, int) is
-'Internal: deletes one batch of runs of some flows, whose rows the caller has locked, that ended before a time, with all that belongs to them. Runs that are locked are left for the next batch. Takes every lock in the common order.';
+'Internal: deletes one batch of runs of some flows, which the caller has locked, that ended before a time, with all that belongs to them. Runs that are locked are left for the next batch. Takes every lock in the common order.';

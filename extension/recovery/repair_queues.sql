@@ -15,11 +15,13 @@ begin
   end if;
 
   -- Nobody starts, claims or finishes while queues are made; a claim gives way, the others wait.
-  perform
-  from pgflow.flows as flow
-  where flow.flow_slug = coalesce(repair_queues.flow_slug, flow.flow_slug)
-  order by flow.flow_slug collate "C"
-  for update;
+  perform pgflow.take_flow(flow.flow_slug)
+  from (
+    select every.flow_slug
+    from pgflow.flows as every
+    where every.flow_slug = coalesce(repair_queues.flow_slug, every.flow_slug)
+    order by every.flow_slug collate "C"
+  ) as flow;
 
   for queue in
     select

@@ -19,10 +19,8 @@ begin
   -- the recovery of all others. So is whatever else somebody is working on: it is looked at again by the next sweep.
   flow_slugs := array(
     select flow.flow_slug
-    from pgflow.flows as flow
-    where flow.flow_slug = any(array(select distinct task.flow_slug from unnest(stalled) as task))
-    order by flow.flow_slug collate "C"
-    for key share skip locked
+    from (select distinct task.flow_slug from unnest(stalled) as task) as flow
+    where pg_try_advisory_xact_lock_shared(pgflow.flow_key(flow.flow_slug))
   );
 
   -- First the tasks that may not start again: ending them takes the locks of runs, which come before those of tasks.

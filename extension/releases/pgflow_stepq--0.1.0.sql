@@ -75,6 +75,19 @@ end;
 comment on function pgflow.is_valid_slug(text) is
 'Whether a text can name a flow or a step: 1 to 128 ASCII letters, digits or underscores, not starting with a digit, and not the word run. Null gives false. The rule is that of pgflow 0.14.';
 
+create function pgflow.flow_key(flow_slug text)
+returns bigint
+language sql
+immutable
+parallel safe
+begin atomic
+  -- Not the key of lock_slug(): verifying a flow, as every worker does when it starts, must not hold up its work.
+  select hashtextextended('pgflow.use ' || flow_key.flow_slug, 0);
+end;
+
+comment on function pgflow.flow_key(text) is
+'Internal: the key of the advisory lock that comes first in the order of locks. Whoever starts, claims, finishes, extends, requeues, prunes or registers holds it shared to the end of the transaction; take_flow() takes it alone. A row lock would not do: those who share it never queue up behind one who waits to have it alone, so on a busy flow he would wait for ever.';
+
 create table pgflow.flows (
   flow_slug text not null primary key,
   opt_max_attempts int not null default 3,
@@ -1527,15 +1540,10 @@ begin
     return;
   end if;
 
-  -- Whoever repairs the flow holds its row; only then it is known whether the queue is still gone.
-  perform
-  from pgflow.flows as flow
-  inner join pgflow.queues as owner
-    on owner.flow_slug = flow.flow_slug
-  where owner.queue_name = restore_queue.queue_name
-  for update of flow;
-
-  if not found then
+  -- Whoever repairs the flow has taken it; only then it is known whether the queue is still gone.
+  if not pgflow.take_flow(
+    (select owner.flow_slug from pgflow.queues as owner where owner.queue_name = restore_queue.queue_name)
+  ) then
     return;
   end if;
 
@@ -2136,12 +2144,8 @@ as $function$
 declare
   highest_id bigint;
 begin
-  -- The flow's row, then its queues, and only then runs and tasks: the order in which everybody locks.
-  perform
-  from pgflow.flows as flow
-  where flow.flow_slug = clear_flow.flow_slug
-  for update;
-
+  -- The flow, then its queues, and only then runs and tasks: the order in which everybody locks.
+  perform pgflow.take_flow(clear_flow.flow_slug);
   perform pgflow.lock_queues(clear_flow.flow_slug);
   perform pgflow.stop_flow_workers(clear_flow.flow_slug, clear_flow.reason);
 
@@ -3442,6 +3446,27 @@ $function$;
 comment on function pgflow.stop_flow_workers(text, text) is
 'Internal: gives every worker of a flow a reason to stop; what an earlier one was told stands. Ask while the flow still owns its queues.';
 
+create function pgflow.take_flow(flow_slug text)
+returns boolean
+language plpgsql
+set search_path to pg_catalog, pg_temp
+as $function$
+begin
+  perform pg_advisory_xact_lock(pgflow.flow_key(take_flow.flow_slug));
+
+  -- Whoever writes to the tables by hand holds this row by a foreign key.
+  perform
+  from pgflow.flows as flow
+  where flow.flow_slug = take_flow.flow_slug
+  for update;
+
+  return found;
+end
+$function$;
+
+comment on function pgflow.take_flow(text) is
+'Internal: keeps everybody else away from a flow to the end of the transaction, and tells whether it is there. Waits for transactions that work on it; those that come later wait, and claims give way. Before everything else of the flow: its queues, runs, tasks and messages come after it.';
+
 create function pgflow.uncovered_steps(flow_slug text)
 returns text[]
 language sql
@@ -3733,10 +3758,10 @@ declare
   root_maps boolean;
   bad record;
 begin
-  -- Keeps the definition as it is until the runs are there: recompilation and deletion lock this row first.
-  perform from pgflow.flows as flow where flow.flow_slug = create_runs.flow_slug for key share;
+  -- Keeps the definition as it is until the runs are there.
+  perform pg_advisory_xact_lock_shared(pgflow.flow_key(create_runs.flow_slug));
 
-  if not found then
+  if not exists (select from pgflow.flows as flow where flow.flow_slug = create_runs.flow_slug) then
     perform pgflow.refuse_unknown_flow(create_runs.flow_slug);
   end if;
 
@@ -4398,11 +4423,13 @@ begin
   -- one to change its steps.
   run_ids := array(select distinct result.run_id from unnest(results) as result where result.run_id is not null);
 
-  perform
-  from pgflow.flows as flow
-  where flow.flow_slug = any(array(select distinct run.flow_slug from pgflow.runs as run where run.run_id = any(run_ids)))
-  order by flow.flow_slug collate "C"
-  for key share;
+  perform pg_advisory_xact_lock_shared(pgflow.flow_key(flow.flow_slug))
+  from (
+    select distinct run.flow_slug collate "C" as flow_slug
+    from pgflow.runs as run
+    where run.run_id = any(run_ids)
+    order by flow_slug
+  ) as flow;
 
   perform from pgflow.runs as run where run.run_id = any(run_ids) order by run.run_id for no key update;
 
@@ -5292,7 +5319,7 @@ begin
     select
       passed.msg_id,
       'deferred',
-      'the flow is being recompiled, deleted or fenced',
+      'the flow is being recompiled, deleted or repaired',
       null::text, null::uuid, null::text, null::int, null::int, null::jsonb, null::jsonb
     from unnest(msg_ids) with ordinality as passed (msg_id, position)
     where passed.msg_id is not null
@@ -5513,12 +5540,10 @@ begin
       hint = 'Pass the seconds from now that the work still needs, at least 1.';
   end if;
 
-  -- Before the task and its message, as everywhere: a recompilation takes this row, then the queue, then the tasks.
-  perform
+  -- Before the task and its message, as everywhere: a recompilation takes the flow, then the queue, then the tasks.
+  perform pg_advisory_xact_lock_shared(pgflow.flow_key(run.flow_slug))
   from pgflow.runs as run
-  inner join pgflow.flows as flow on flow.flow_slug = run.flow_slug
-  where run.run_id = extend_task.run_id
-  for key share of flow;
+  where run.run_id = extend_task.run_id;
 
   update pgflow.step_tasks as held
   set lease_extended_until = greatest(
@@ -5560,24 +5585,18 @@ returns setof pgflow.workers
 language plpgsql
 set search_path to pg_catalog, pg_temp
 as $function$
+declare
+  flow_slug text := (
+    select worker.flow_slug from pgflow.workers as worker where worker.worker_id = lock_subscription.worker_id
+  );
 begin
-  -- Whoever recompiles, deletes or fences a flow takes its row first and the queue tables after it. A claim that waited
+  -- Whoever recompiles, deletes or repairs a flow takes it first and the queue tables after it. A claim that waited
   -- here while it holds a queue table would wait for ever, so it gives way instead.
-  perform
-  from pgflow.workers as worker
-  inner join pgflow.flows as flow on flow.flow_slug = worker.flow_slug
-  where worker.worker_id = lock_subscription.worker_id
-  for key share of flow skip locked;
-
-  if not found and exists (
-    select
-    from pgflow.workers as worker
-    inner join pgflow.flows as flow on flow.flow_slug = worker.flow_slug
-    where worker.worker_id = lock_subscription.worker_id
-  ) then
+  if not pg_try_advisory_xact_lock_shared(pgflow.flow_key(flow_slug)) then
     return;
   end if;
 
+  -- Waits for a fence, which the check then finds.
   perform from pgflow.workers as worker where worker.worker_id = lock_subscription.worker_id for share;
 
   return next pgflow.check_subscription(lock_subscription.worker_id);
@@ -5585,7 +5604,7 @@ end
 $function$;
 
 comment on function pgflow.lock_subscription(uuid) is
-'Internal: locks a worker''s flow and its row against changes and checks again that it may claim. No row when its flow is just being recompiled, deleted or fenced. Raises as check_subscription() does.';
+'Internal: locks a worker''s flow and its row against changes and checks again that it may claim. No row when its flow is just being recompiled, deleted or repaired. Raises as check_subscription() does.';
 
 create function pgflow.lock_tasks(queue_name text, msg_ids bigint[])
 returns bigint[]
@@ -5803,11 +5822,11 @@ declare
   locked bigint[];
 begin
   -- Gives way to a recompilation, as every claim does.
-  select candidate.*
-  into flow
-  from pgflow.flows as candidate
-  where candidate.flow_slug = start_tasks.flow_slug
-  for key share skip locked;
+  if not pg_try_advisory_xact_lock_shared(pgflow.flow_key(start_tasks.flow_slug)) then
+    return;
+  end if;
+
+  select candidate.* into flow from pgflow.flows as candidate where candidate.flow_slug = start_tasks.flow_slug;
 
   if flow.queue_mode = 'step' then
     raise exception using
@@ -6368,8 +6387,8 @@ begin
       hint = 'Pass a sentence as reason.';
   end if;
 
-  -- Waits for claims in progress; those that come later give way, and find the fence.
-  perform from pgflow.flows as flow where flow.flow_slug = fence_flow.flow_slug for update;
+  -- Keeps registrations and other fences of the flow away. Work on it goes on.
+  perform from pgflow.flows as flow where flow.flow_slug = fence_flow.flow_slug for no key update;
 
   if not found then
     perform pgflow.refuse_unknown_flow(fence_flow.flow_slug);
@@ -6384,7 +6403,9 @@ begin
       and fence.restored_at is null
   );
 
-  -- Workers before functions, as a registration and a fatal claim have them: a function may serve other flows, too.
+  -- A claim shares the row of its worker: this waits for those in progress, and those that come later wait, and then
+  -- find the fence. Workers before functions, as a registration and a fatal claim have them, since a function may serve
+  -- other flows, too.
   perform
   from pgflow.workers as worker
   where worker.function_name = any(names)
@@ -6689,12 +6710,14 @@ begin
     register_worker.start_mode
   );
 
-  -- Keeps queue mode, routes and generation as they are until the row is there.
+  -- Keeps queue mode, routes and generation as they are until the row is there; the row lock, a fence away.
+  perform pg_advisory_xact_lock_shared(pgflow.flow_key(register_worker.flow_slug));
+
   select candidate.*
   into flow
   from pgflow.flows as candidate
   where candidate.flow_slug = register_worker.flow_slug
-  for key share;
+  for share;
 
   if not found then
     perform pgflow.refuse_unknown_flow(register_worker.flow_slug);
@@ -7140,8 +7163,11 @@ begin
       where run.flow_slug = flow.flow_slug
         and coalesce(run.completed_at, run.failed_at) < ended_before
     )
-    order by flow.flow_slug collate "C"
-    for key share skip locked
+  );
+  flow_slugs := array(
+    select flow.slug
+    from unnest(flow_slugs) as flow (slug)
+    where pg_try_advisory_xact_lock_shared(pgflow.flow_key(flow.slug))
   );
 
   return query
@@ -7226,7 +7252,7 @@ end
 $function$;
 
 comment on function pgflow.prune_runs(text[], timestamptz, int) is
-'Internal: deletes one batch of runs of some flows, whose rows the caller has locked, that ended before a time, with all that belongs to them. Runs that are locked are left for the next batch. Takes every lock in the common order.';
+'Internal: deletes one batch of runs of some flows, which the caller has locked, that ended before a time, with all that belongs to them. Runs that are locked are left for the next batch. Takes every lock in the common order.';
 
 create function pgflow.prune_workers(silent_since timestamptz, batch_size int)
 returns bigint
@@ -7350,11 +7376,13 @@ begin
   end if;
 
   -- Nobody starts, claims or finishes while queues are made; a claim gives way, the others wait.
-  perform
-  from pgflow.flows as flow
-  where flow.flow_slug = coalesce(repair_queues.flow_slug, flow.flow_slug)
-  order by flow.flow_slug collate "C"
-  for update;
+  perform pgflow.take_flow(flow.flow_slug)
+  from (
+    select every.flow_slug
+    from pgflow.flows as every
+    where every.flow_slug = coalesce(repair_queues.flow_slug, every.flow_slug)
+    order by every.flow_slug collate "C"
+  ) as flow;
 
   for queue in
     select
@@ -7460,10 +7488,8 @@ begin
   -- the recovery of all others. So is whatever else somebody is working on: it is looked at again by the next sweep.
   flow_slugs := array(
     select flow.flow_slug
-    from pgflow.flows as flow
-    where flow.flow_slug = any(array(select distinct task.flow_slug from unnest(stalled) as task))
-    order by flow.flow_slug collate "C"
-    for key share skip locked
+    from (select distinct task.flow_slug from unnest(stalled) as task) as flow
+    where pg_try_advisory_xact_lock_shared(pgflow.flow_key(flow.flow_slug))
   );
 
   -- First the tasks that may not start again: ending them takes the locks of runs, which come before those of tasks.

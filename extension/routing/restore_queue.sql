@@ -10,15 +10,10 @@ begin
     return;
   end if;
 
-  -- Whoever repairs the flow holds its row; only then it is known whether the queue is still gone.
-  perform
-  from pgflow.flows as flow
-  inner join pgflow.queues as owner
-    on owner.flow_slug = flow.flow_slug
-  where owner.queue_name = restore_queue.queue_name
-  for update of flow;
-
-  if not found then
+  -- Whoever repairs the flow has taken it; only then it is known whether the queue is still gone.
+  if not pgflow.take_flow(
+    (select owner.flow_slug from pgflow.queues as owner where owner.queue_name = restore_queue.queue_name)
+  ) then
     return;
   end if;
 

@@ -15,8 +15,8 @@ begin
       hint = 'Pass a sentence as reason.';
   end if;
 
-  -- Waits for claims in progress; those that come later give way, and find the fence.
-  perform from pgflow.flows as flow where flow.flow_slug = fence_flow.flow_slug for update;
+  -- Keeps registrations and other fences of the flow away. Work on it goes on.
+  perform from pgflow.flows as flow where flow.flow_slug = fence_flow.flow_slug for no key update;
 
   if not found then
     perform pgflow.refuse_unknown_flow(fence_flow.flow_slug);
@@ -31,7 +31,9 @@ begin
       and fence.restored_at is null
   );
 
-  -- Workers before functions, as a registration and a fatal claim have them: a function may serve other flows, too.
+  -- A claim shares the row of its worker: this waits for those in progress, and those that come later wait, and then
+  -- find the fence. Workers before functions, as a registration and a fatal claim have them, since a function may serve
+  -- other flows, too.
   perform
   from pgflow.workers as worker
   where worker.function_name = any(names)

@@ -21,12 +21,14 @@ begin
     register_worker.start_mode
   );
 
-  -- Keeps queue mode, routes and generation as they are until the row is there.
+  -- Keeps queue mode, routes and generation as they are until the row is there; the row lock, a fence away.
+  perform pg_advisory_xact_lock_shared(pgflow.flow_key(register_worker.flow_slug));
+
   select candidate.*
   into flow
   from pgflow.flows as candidate
   where candidate.flow_slug = register_worker.flow_slug
-  for key share;
+  for share;
 
   if not found then
     perform pgflow.refuse_unknown_flow(register_worker.flow_slug);

@@ -188,12 +188,13 @@ def test_ending_a_step_goes_on_when_the_claim_gives_up(
 
 def test_a_run_that_fails_takes_work_on_other_queues_from_a_claim(sessions: Any, make_flow: Any, work: Any) -> None:
     scene = Scene(make_flow, work, "fail")
+    worker = scene.flow.worker("b")
     ending, claiming = sessions.connect(autocommit=False), sessions.connect()
 
     scene.exhaust(ending)
-    assert work.poll(claiming, scene.flow.worker("b")) == []
+    assert work.poll(claiming, worker) == []
     ending.commit()
-    assert work.poll(claiming, scene.flow.worker("b")) == []
+    assert work.poll(claiming, worker) == []
     assert scene.flow.status(scene.run, "b") == "cancelled 0"
     assert (scene.flow.count("b"), scene.flow.count("b", archive=True)) == (0, 1)
 

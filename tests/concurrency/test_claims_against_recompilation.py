@@ -149,13 +149,13 @@ def test_the_change_waits_for_a_claim_in_progress(sessions: Any, make_flow: Any,
 
 
 def test_a_poll_gives_way_to_whoever_holds_the_flow(sessions: Any, make_flow: Any, work: Any) -> None:
-    # What a recompilation, a deletion or a fence does first.
+    # What a recompilation, a deletion or a repair does first.
     flow = make_flow({"slug": "a"})
     worker = flow.worker("a")
     run = flow.run()
     holding, working = sessions.connect(autocommit=False), sessions.connect()
     working.execute("set lock_timeout to '10s'")
-    holding.execute("select from pgflow.flows where flow_slug = %s for update", (flow.slug,))
+    holding.execute("select pgflow.take_flow(%s)", (flow.slug,))
 
     assert work.poll(working, worker, 1, 0) == []
     assert work.claim(working, flow, "a", [flow.message(run, "a")], worker) == [(1, "deferred", None)]
@@ -214,3 +214,33 @@ def test_registering_waits_for_the_change(sessions: Any, make_flow: Any, work: A
     run = flow.run()
     assert [row[1] for row in work.poll(registering, worker)] == ["claimed"]
     assert flow.status(run, "a") == "started 1"
+
+
+@pytest.mark.parametrize("end", [delete, recompile])
+def test_the_change_is_not_kept_waiting_by_a_stream_of_work(sessions: Any, make_flow: Any, work: Any, end: Any) -> None:
+    """Claims and results overlap without a gap; were they to pass the one who waits, all work would be done first."""
+    flow = make_flow({"slug": "a", "stepType": "map"})
+    tasks = 4000
+    flow.run(list(range(tasks)))
+    workers = [flow.worker("a") for _ in range(8)]
+    completed = [0] * len(workers)
+
+    def labour(connection: Any, number: int) -> None:
+        try:
+            while rows := work.poll(connection, workers[number], 2):
+                results = [(row[5], "a", row[3], row[4], 1) for row in rows if row[1] == "claimed"]
+                completed[number] += work.complete(connection, *results).count("completed")
+        except psycopg.Error as error:
+            assert error.sqlstate == "PF013", error
+
+    streams = [
+        sessions.start(lambda connection=connection, number=number: labour(connection, number))
+        for number, connection in enumerate(sessions.connections(len(workers)))
+    ]
+    sessions.wait_until(
+        "select count(*) > 100 from pgflow.step_tasks where flow_slug = %s and status = 'completed'", flow.slug
+    )
+    end(flow, sessions.connect())
+    for stream in streams:
+        stream.result()
+    assert 100 < sum(completed) < tasks

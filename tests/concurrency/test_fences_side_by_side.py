@@ -52,18 +52,43 @@ def test_a_fence_waits_for_a_claim_in_progress_whose_task_is_finished_behind_it(
     assert flow.faults() == []
 
 
-def test_a_claim_gives_way_to_a_fence_and_goes_on_when_it_is_given_up(sessions: Any, make_flow: Any, work: Any) -> None:
+@pytest.mark.parametrize("is_given_up", [False, True])
+def test_a_claim_waits_for_a_fence_and_finds_it_or_goes_on(
+    sessions: Any, make_flow: Any, work: Any, is_given_up: bool
+) -> None:
     flow = make_flow(*RULES)
     worker = flow.worker("a")
     run = flow.run()
     operator, claiming = sessions.connect(autocommit=False), sessions.connect()
 
     fence(operator, flow)
-    assert work.poll(claiming, worker) == []
-    ids = [flow.message(run, "a")]
-    assert [row[1] for row in work.claim(claiming, flow, "a", ids, worker)] == ["deferred"]
-    operator.rollback()
-    assert [row[1] for row in work.poll(claiming, worker)] == ["claimed"]
+    claimed = sessions.start(lambda: work.claim(claiming, flow, "a", [flow.message(run, "a")], worker))
+    sessions.wait_until_blocked(claiming, operator)
+    if is_given_up:
+        operator.rollback()
+        assert [row[1] for row in claimed.result()] == ["claimed"]
+    else:
+        operator.commit()
+        with pytest.raises(psycopg.Error, match="is fenced: deploy") as refusal:
+            claimed.result()
+        assert refusal.value.sqlstate == "PF012"
+        assert flow.status(run, "a") == "queued 0"
+    assert flow.faults() == []
+
+
+def test_work_in_hand_is_finished_and_runs_are_started_while_a_fence_is_being_put_up(
+    sessions: Any, make_flow: Any, work: Any
+) -> None:
+    flow = make_flow(*RULES)
+    run = flow.run()
+    work.poll(flow.conn, flow.worker("a"))
+    operator, working = sessions.connect(autocommit=False), sessions.connect()
+    working.execute("set lock_timeout to '10s'")
+
+    fence(operator, flow)
+    assert work.complete(working, (run, "a", 0, 1, 1)) == ["completed"]
+    working.execute("select pgflow.start_flow(%s, '{}')", (flow.slug,))
+    operator.commit()
     assert flow.faults() == []
 
 
