@@ -21,9 +21,9 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
+from pgflow_stepq.console import WIDTH, Console, display_width, fit
 from pgflow_stepq.demo import handlers, text, walkthrough
 from pgflow_stepq.demo.classifier import classify_text
-from pgflow_stepq.console import WIDTH, Console, display_width, fit
 from pgflow_stepq.demo.pool import WorkerDiedError
 from pgflow_stepq.demo.slack_sink import SlackMessage, SlackSink, is_flaky
 from pgflow_stepq.demo.starter import batches
