@@ -49,6 +49,20 @@ def test_a_module_that_breaks_on_import_is_named_with_the_place(in_directory: Pa
         load_handler("stepq_broken:classify")
 
 
+def test_a_module_that_exits_on_import_is_named(in_directory: Path) -> None:
+    (in_directory / "stepq_exits.py").write_text("import sys\nsys.exit(7)\n")
+    with pytest.raises(UsageError, match=r"SystemExit: 7 .*stepq_exits\.py:2"):
+        load_handler("stepq_exits:classify")
+
+
+@pytest.mark.parametrize("kind", ["def", "async def"])
+def test_a_generator_is_no_handler(in_directory: Path, kind: str) -> None:
+    (in_directory / "stepq_yields.py").write_text(f"{kind} classify(input): yield input\n")
+    with pytest.raises(UsageError, match="it yields values, and a handler returns one"):
+        load_handler("stepq_yields:classify")
+    sys.modules.pop("stepq_yields")
+
+
 def divide_by_zero() -> float:
     return 1 / 0
 

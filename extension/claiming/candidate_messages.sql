@@ -37,8 +37,9 @@ begin
     into head, only_queued
     using seen_at, candidate_messages.queue_name, max_messages;
   exception
-    -- Somebody dropped the queue under us. Whether that was a recompilation, the worker's row tells.
-    when undefined_table then
+    -- Somebody dropped the queue under us, or put something else in its place. Whether that was a recompilation, the
+    -- worker's row tells.
+    when undefined_table or undefined_column or undefined_function or wrong_object_type then
       return null;
   end;
 

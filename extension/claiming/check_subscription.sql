@@ -20,11 +20,20 @@ begin
   if found then
     raise exception using
       errcode = standing.errcode,
-      message = format('Worker %s can''t claim tasks: %s', check_subscription.worker_id, standing.reason),
-      detail = format(
-        'Its subscription is queue "%s", flow "%s", step "%s", generation %s; its function is "%s".',
-        worker.queue_name, worker.flow_slug, worker.step_slug, worker.generation, worker.function_name
+      message = format(
+        'Worker %s can''t claim tasks: %s', coalesce(check_subscription.worker_id::text, 'null'), standing.reason
       ),
+      detail = case
+        when worker.worker_id is null then 'Its row in pgflow.workers was never written, or was removed.'
+        else format(
+          'Its subscription is queue "%s", flow %s, step %s, generation %s; its function is "%s".',
+          worker.queue_name,
+          coalesce('"' || worker.flow_slug || '"', 'none'),
+          coalesce('"' || worker.step_slug || '"', 'none'),
+          coalesce(worker.generation::text, 'none'),
+          worker.function_name
+        )
+      end,
       hint = case standing.errcode
         when 'PF012' then format(
           'Find out why, then run %s and start the worker again.',

@@ -13,7 +13,7 @@ declare
   classes text[];
   reasons text[];
   locked bigint[];
-  claimed pgflow.claim_outcome[] := '{}';
+  claimed pgflow.step_tasks[] := '{}';
   unsupported bigint[];
 begin
   locked := pgflow.lock_tasks((worker).queue_name, msg_ids);
@@ -84,13 +84,13 @@ begin
   select
     message.msg_id,
     case
-      when attempt.msg_id is not null then 'claimed'
+      when attempt.message_id is not null then 'claimed'
       when message.class in ('claimable', 'started') then 'deferred'
       when message.class = 'terminal' then 'archived'
       else 'gone'
     end,
     case
-      when attempt.msg_id is not null then null
+      when attempt.message_id is not null then given.flaw
       when message.class in ('claimable', 'started') and message.msg_id not in (select unnest(locked))
         then 'another session is working on the task'
       else message.reason
@@ -99,11 +99,13 @@ begin
     attempt.run_id,
     attempt.step_slug,
     attempt.task_index,
-    attempt.attempt,
-    attempt.input,
-    attempt.flow_input
+    attempt.attempts_count,
+    given.input,
+    given.flow_input
   from unnest(ids, classes, reasons) with ordinality as message (msg_id, class, reason, position)
-  left join unnest(claimed) as attempt on attempt.msg_id = message.msg_id
+  left join unnest(claimed) as attempt on attempt.message_id = message.msg_id
+  -- Not gathered before they go out: the inputs of a batch may be more than fits into one value.
+  left join pgflow.attempt_inputs(claimed) as given on given.message_id = message.msg_id
   order by message.position;
 end
 $function$;

@@ -5,13 +5,7 @@ stable
 set search_path to pg_catalog, pg_temp
 as $function$
 begin
-  if to_regclass(format('pgmq.%I', 'q_' || classify_messages.queue_name)) is null then
-    raise exception using
-      errcode = 'PF019',
-      message = format('There is no queue "%s".', classify_messages.queue_name),
-      detail = format('PGMQ has no table "q_%s".', classify_messages.queue_name),
-      hint = 'Pass the queue name as pgflow.steps.queue_name has it, in lower case.';
-  end if;
+  perform pgflow.check_queue(classify_messages.queue_name);
 
   -- The pair (queue, id) alone names the task; body and visibility of the message are not asked.
   return query execute format(
@@ -93,6 +87,11 @@ begin
     'q_' || classify_messages.queue_name
   )
   using msg_ids, classify_messages.queue_name, classify_messages.flow_slug, classify_messages.step_slug;
+exception
+  -- Dropped after the check.
+  when undefined_table then
+    perform pgflow.check_queue(classify_messages.queue_name);
+    raise;
 end
 $function$;
 

@@ -13,6 +13,7 @@ declare
   worker pgflow.workers;
   queue text := lower(start_tasks.flow_slug collate "C");
   locked bigint[];
+  claimed pgflow.step_tasks[];
 begin
   -- Gives way to a recompilation, as every claim does.
   if not pg_try_advisory_xact_lock_shared(pgflow.flow_key(start_tasks.flow_slug)) then
@@ -64,25 +65,32 @@ begin
 
   locked := pgflow.lock_tasks(queue, msg_ids);
 
+  claimed := array(
+    select begun
+    from pgflow.begin_attempts(
+      queue,
+      array(
+        select message.msg_id
+        from pgflow.classify_messages(queue, start_tasks.flow_slug, null, locked) as message
+        where message.class = 'claimable'
+      ),
+      start_tasks.worker_id,
+      0
+    ) as begun
+  );
+
   return query
   select
     attempt.flow_slug,
     attempt.run_id,
     attempt.step_slug,
-    attempt.input,
-    attempt.msg_id,
+    given.input,
+    attempt.message_id,
     attempt.task_index,
-    attempt.flow_input
-  from pgflow.begin_attempts(
-    queue,
-    array(
-      select message.msg_id
-      from pgflow.classify_messages(queue, start_tasks.flow_slug, null, locked) as message
-      where message.class = 'claimable'
-    ),
-    start_tasks.worker_id,
-    0
-  ) as attempt;
+    given.flow_input
+  from unnest(claimed) as attempt
+  inner join pgflow.attempt_inputs(claimed) as given on given.message_id = attempt.message_id
+  order by attempt.message_id;
 end
 $function$;
 

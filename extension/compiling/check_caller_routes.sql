@@ -19,6 +19,7 @@ begin
       when jsonb_typeof(check_caller_routes.given) <> 'array' then
         format('Passed was %s, not an array.', pgflow.json_excerpt(check_caller_routes.given))
       else (
+        -- Ten say enough, and a caller's mistake must not fill the log.
         select string_agg(
           format(
             'Index %s: passed %s, derived %s.',
@@ -28,17 +29,22 @@ begin
           ),
           ' '
           order by route.position
-        )
+        ) filter (where route.number <= 10)
+        || case when max(route.number) > 10 then format(' And %s more.', max(route.number) - 10) else '' end
         from (
           select
             coalesce(given.position, derived.position) as position,
             given.route as given,
-            derived.route as derived
-          from jsonb_array_elements(check_caller_routes.given) with ordinality as given (route, position)
+            derived.route as derived,
+            row_number() over (order by coalesce(given.position, derived.position)) as number
+          -- Guarded once more: when the planner works out a subquery is not for the CASE around it to say.
+          from jsonb_array_elements(
+            case jsonb_typeof(check_caller_routes.given) when 'array' then check_caller_routes.given else '[]' end
+          ) with ordinality as given (route, position)
           full join jsonb_array_elements(check_caller_routes.derived) with ordinality as derived (route, position)
             on derived.position = given.position
+          where given.route is distinct from derived.route
         ) as route
-        where route.given is distinct from route.derived
       )
     end,
     hint = 'Client and extension derive names by different rules, so one of them is out of date. '

@@ -27,13 +27,23 @@ begin
       case
         when jsonb_typeof(element.result) <> 'object' then null
         when coalesce(element.result ->> 'run_id', '')
-          !~* '\A[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z' then 'run_id'
+          !~* '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$' then 'run_id'
         when jsonb_typeof(element.result -> 'step_slug') is distinct from 'string' then 'step_slug'
-        when coalesce(element.result ->> 'task_index', '') !~ '\A[0-9]{1,9}\Z' then 'task_index'
-        when coalesce(element.result ->> 'attempt', '0') !~ '\A[0-9]{1,9}\Z' then 'attempt'
+        when coalesce(element.result ->> 'task_index', '') !~ '^[0-9]{1,9}$' then 'task_index'
+        when coalesce(element.result ->> 'attempt', '0') !~ '^[0-9]{1,9}$' then 'attempt'
         when kind = 'failure'
           and coalesce(jsonb_typeof(element.result -> 'error_message'), 'null') not in ('string', 'null') then 'error_message'
-        else ''
+        -- A result of the other kind, or with a misspelled key, must not be taken for one of this.
+        when kind = 'success' and not element.result ? 'output' then 'output'
+        when kind = 'failure' and element.result ? 'output' and not element.result ? 'error_message' then 'error_message'
+        else coalesce(
+          (
+            select min(given.key collate "C")
+            from jsonb_object_keys(case jsonb_typeof(element.result) when 'object' then element.result else '{}' end) as given (key)
+            where given.key not in ('run_id', 'step_slug', 'task_index', 'attempt', 'output', 'error_message')
+          ),
+          ''
+        )
       end as key
   ) as checked
   cross join lateral (
@@ -44,8 +54,9 @@ begin
         when 'step_slug' then 'a string'
         when 'task_index' then 'a whole number from 0'
         when 'attempt' then 'a whole number or absent'
+        when 'output' then 'given'
         when 'error_message' then 'a string or null'
-        else 'an object'
+        else case when checked.key is null then 'an object' else 'left out' end
       end as wanted
   ) as fault
   where fault.key is distinct from ''

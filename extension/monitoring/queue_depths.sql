@@ -46,8 +46,8 @@ begin
       )
       using owned_queue, clock_timestamp();
     exception
-      -- A view of what is wrong must not itself fail over a queue that somebody dropped.
-      when undefined_table then
+      -- A view of what is wrong must not itself fail over a queue that somebody dropped, or put something else in its place.
+      when undefined_table or undefined_column or undefined_function or wrong_object_type then
         return query select owned_queue, null::bigint, null::bigint, null::bigint, null::bigint, null::timestamptz;
     end;
   end loop;

@@ -22,8 +22,8 @@ begin
       )
       using owned_queue;
     exception
-      -- A queue that somebody dropped holds no messages.
-      when undefined_table then
+      -- A queue that somebody dropped, or put something else in its place, holds no messages.
+      when undefined_table or undefined_column or undefined_function or wrong_object_type then
         null;
     end;
   end loop;

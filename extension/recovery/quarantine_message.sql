@@ -7,13 +7,12 @@ declare
   owner text;
   found_count bigint;
 begin
-  if to_regclass(format('pgmq.%I', 'q_' || quarantine_message.queue_name)) is null then
-    raise exception using
-      errcode = 'PF019',
-      message = format('There is no queue "%s".', quarantine_message.queue_name),
-      detail = format('PGMQ has no table "q_%s".', quarantine_message.queue_name),
-      hint = 'Pass the queue name as pgflow.queues has it, in lower case.';
-  end if;
+  -- Keeps whoever recompiles or deletes the flow from taking the queue away meanwhile.
+  perform pg_advisory_xact_lock_shared(pgflow.flow_key(queue.flow_slug))
+  from pgflow.queues as queue
+  where queue.queue_name = quarantine_message.queue_name;
+
+  perform pgflow.check_queue(quarantine_message.queue_name);
 
   select format('task %s of step "%s" in run %s', task.task_index, task.step_slug, task.run_id)
   into owner

@@ -4,6 +4,7 @@ language plpgsql
 set search_path to pg_catalog, pg_temp
 as $function$
 declare
+  flow_slugs text[];
   queue record;
   highest_id bigint;
   made_at timestamptz;
@@ -15,13 +16,20 @@ begin
   end if;
 
   -- Nobody starts, claims or finishes while queues are made; a claim gives way, the others wait.
-  perform pgflow.take_flow(flow.flow_slug)
-  from (
-    select every.flow_slug
-    from pgflow.flows as every
-    where every.flow_slug = coalesce(repair_queues.flow_slug, every.flow_slug)
-    order by every.flow_slug collate "C"
-  ) as flow;
+  flow_slugs := array(
+    select taken.flow_slug
+    from (
+      -- Not in a condition, which might be looked at before the rows are in order.
+      select flow.flow_slug, pgflow.take_flow(flow.flow_slug) as is_there
+      from (
+        select every.flow_slug
+        from pgflow.flows as every
+        where every.flow_slug = coalesce(repair_queues.flow_slug, every.flow_slug)
+        order by every.flow_slug collate "C"
+      ) as flow
+    ) as taken
+    where taken.is_there
+  );
 
   for queue in
     select
@@ -30,9 +38,12 @@ begin
       physical.created_at,
       physical.created_at is not null and physical.has_queue_table and physical.has_archive_table as is_whole
     from pgflow.queues as owner
-    inner join pgflow.physical_queues(array(select every.queue_name from pgflow.queues as every)) as physical
+    inner join pgflow.physical_queues(
+      array(select own.queue_name from pgflow.queues as own where own.flow_slug = any(flow_slugs))
+    ) as physical
       on physical.queue_name = owner.queue_name
-    where owner.flow_slug = coalesce(repair_queues.flow_slug, owner.flow_slug)
+    -- Those alone that are taken: others come and go meanwhile.
+    where owner.flow_slug = any(flow_slugs)
     order by owner.queue_name collate "C"
   loop
     if not queue.is_whole or queue.created_at <> queue.physical_created_at then

@@ -48,7 +48,7 @@ begin
   from pg_catalog.pg_extension as extension
   where extension.extname = 'pgmq';
 
-  if installed !~ '^\d+\.\d+' or (regexp_match(installed, '^(\d+)\.(\d+)'))::int[] < array[1, 11] then
+  if installed !~ '^[0-9]+[.][0-9]+' or (regexp_match(installed, '^([0-9]+)[.]([0-9]+)'))::int[] < array[1, 11] then
     raise exception using
       errcode = 'PF020',
       message = format('pgmq %s is too old for pgflow_stepq.', installed),
@@ -64,11 +64,11 @@ language sql
 immutable
 parallel safe
 begin atomic
-  -- \A and \Z rather than ^ and $: a slug that ends in a line break is not a slug.
+  -- PostgreSQL's $ is the very end: a slug that ends in a line break is not a slug.
   select
     slug is not null
     and length(slug) between 1 and 128
-    and slug collate "C" ~ '\A[a-zA-Z_][a-zA-Z0-9_]*\Z'
+    and slug collate "C" ~ '^[a-zA-Z_][a-zA-Z0-9_]*$'
     and slug <> 'run';
 end;
 
@@ -587,7 +587,7 @@ as $function$
 begin
   raise exception using
     errcode = 'PF018',
-    message = format('Flow "%s" is not known.', refuse_unknown_flow.flow_slug),
+    message = format('Flow %s is not known.', coalesce('"' || refuse_unknown_flow.flow_slug || '"', 'null')),
     detail = format(
       'Flows with a slug like it: %s.',
       coalesce(
@@ -696,6 +696,49 @@ end;
 comment on function pgflow.worker_is_live(pgflow.workers, interval) is
 'Whether a worker counts as live: not stopped, not deprecated, and heard of within the given interval.';
 
+create function pgflow.check_foreign_routes(flow_slug text)
+returns void
+language plpgsql
+stable
+set search_path to pg_catalog, pg_temp
+as $function$
+declare
+  stray pgflow.steps;
+begin
+  select step.*
+  into stray
+  from pgflow.queues as owner
+  inner join pgflow.steps as step
+    on step.queue_name = owner.queue_name
+    and step.flow_slug <> owner.flow_slug
+  where owner.flow_slug = check_foreign_routes.flow_slug
+  order by owner.queue_name collate "C", step.flow_slug collate "C", step.step_index
+  limit 1;
+
+  if found then
+    raise exception using
+      errcode = 'PF007',
+      message = format(
+        'Queue "%s" of flow "%s" can''t be dropped: step "%s" of flow "%s" routes to it.',
+        stray.queue_name,
+        check_foreign_routes.flow_slug,
+        stray.step_slug,
+        stray.flow_slug
+      ),
+      detail = (select string_agg(fault.fault, ' ') from pgflow.route_faults(stray.flow_slug) as fault),
+      hint = format(
+        'Somebody edited the owner or the route by hand. Set it right; or, when nobody needs flow "%s", '
+        'select pgflow.delete_flow_and_data(%L).',
+        stray.flow_slug,
+        stray.flow_slug
+      );
+  end if;
+end
+$function$;
+
+comment on function pgflow.check_foreign_routes(text) is
+'Internal: returns when no step of another flow routes to a queue that the flow owns, so that its queues can be dropped. Raises PF007, naming queue and step, with what is wrong in the other flow.';
+
 create function pgflow.check_name_lengths(flow_slug text, step_slugs text[])
 returns void
 language plpgsql
@@ -756,6 +799,27 @@ $function$;
 comment on function pgflow.check_name_lengths(text, text[]) is
 'Internal: returns when every step of a step-mode flow has a queue name that fits. Raises PF001 (none could fit), PF002 (one step''s two names are both too long).';
 
+create function pgflow.check_queue(queue_name text)
+returns void
+language plpgsql
+stable
+set search_path to pg_catalog, pg_temp
+as $function$
+begin
+  if check_queue.queue_name is null
+    or to_regclass(format('pgmq.%I', 'q_' || check_queue.queue_name)) is null then
+    raise exception using
+      errcode = 'PF019',
+      message = format('There is no queue %s.', coalesce('"' || check_queue.queue_name || '"', 'null')),
+      detail = 'PGMQ has no table ' || coalesce(format('"q_%s"', check_queue.queue_name), 'for it') || '.',
+      hint = 'Pass the queue name as pgflow.queues has it, in lower case.';
+  end if;
+end
+$function$;
+
+comment on function pgflow.check_queue(text) is
+'Internal: raises PF019 when PGMQ has no table for a queue of this (canonical) name.';
+
 create function pgflow.check_queues(
   flow_slug text,
   queue_mode text,
@@ -791,11 +855,15 @@ begin
       detail = conflict.detail,
       hint = conflict.hint;
   end if;
+
+  if check_queues.replaces_own_queues then
+    perform pgflow.check_foreign_routes(check_queues.flow_slug);
+  end if;
 end
 $function$;
 
 comment on function pgflow.check_queues(text, text, text[], boolean) is
-'Internal: the preflight of a complete flow: returns when every queue it needs is free or its own, and changes nothing. replaces_own_queues: what the flow owns now is going to be dropped first. Raises what queues_to_own() and pgmq.validate_queue_name() raise, PF004 (a queue exists and nobody owns it), PF005 (another flow or step owns it), PF007 (its own, but gone or made again by somebody).';
+'Internal: the preflight of a complete flow: returns when every queue it needs is free or its own, and changes nothing. replaces_own_queues: what the flow owns now is going to be dropped first. Raises what queues_to_own() and pgmq.validate_queue_name() raise, PF004 (a queue exists and nobody owns it), PF005 (another flow or step owns it), PF007 (its own, but gone or made again by somebody), and, when the flow''s own are to be dropped, what check_foreign_routes() raises.';
 
 create function pgflow.check_step_slugs(flow_slug text, step_slugs text[])
 returns void
@@ -878,15 +946,12 @@ set search_path to pg_catalog, pg_temp
 as $function$
 declare
   own record;
+  removal text;
 begin
+  perform pgflow.check_foreign_routes(drop_queues.flow_slug);
+
   for own in
-    select
-      owner.queue_name,
-      owner.physical_created_at,
-      physical.spellings,
-      physical.created_at,
-      physical.has_queue_table,
-      physical.has_archive_table
+    select owner.queue_name, owner.physical_created_at, physical.created_at
     from pgflow.queues as owner
     inner join pgflow.physical_queues(
       array(select queue.queue_name from pgflow.queues as queue where queue.flow_slug = drop_queues.flow_slug)
@@ -900,20 +965,17 @@ begin
       raise notice using
         message = format('Queue "%s" was made again outside of flow "%s".', own.queue_name, drop_queues.flow_slug),
         detail = format('PGMQ says at %s, its owner row said at %s.', own.created_at, own.physical_created_at),
-        hint = format('It is left where it is. When nobody needs it: select pgmq.drop_queue(%L).', own.spellings[1]);
+        hint = format(
+          'It is left where it is. When nobody needs it: %s.',
+          array_to_string(pgflow.queue_removal(own.queue_name), '; ')
+        );
       continue;
     end if;
 
-    if own.has_queue_table then
-      perform pgmq.drop_queue(coalesce(own.spellings[1], own.queue_name));
-    end if;
-    -- What PGMQ leaves: the archive of a queue that lost its table, and rows under other spellings.
-    if own.has_archive_table and not own.has_queue_table then
-      execute format('drop table pgmq.%I', 'a_' || own.queue_name);
-    end if;
-
-    delete from pgmq.meta as meta
-    where lower(meta.queue_name collate "C") = own.queue_name;
+    foreach removal in array pgflow.queue_removal(own.queue_name)
+    loop
+      execute removal;
+    end loop;
   end loop;
 
   delete from pgflow.queues as owner
@@ -922,7 +984,7 @@ end
 $function$;
 
 comment on function pgflow.drop_queues(text) is
-'Internal: drops the queues that a flow owns, with their archives, under every spelling that PGMQ lists, and gives up their ownership. A queue that somebody made again is left alone, with a NOTICE.';
+'Internal: drops the queues that a flow owns, with their archives, under every spelling that PGMQ lists, and gives up their ownership. A queue that somebody made again is left alone, with a NOTICE. Raises what check_foreign_routes() raises.';
 
 create function pgflow.flow_routes(flow_slug text, queue_mode text, step_slugs text[])
 returns table (step_index int, step_slug text, queue_name text)
@@ -1023,6 +1085,8 @@ returns table (
   spellings text[],
   created_at timestamptz,
   relations text[],
+  intruders text[],
+  name_holders text[],
   twin_queue text,
   errcode text
 )
@@ -1042,19 +1106,26 @@ as $function$
   select
     coalesce(array_position(judge_queues.step_slugs, wanted.step_slug) - 1, 0),
     wanted.queue_name,
-    owner,
+    case when owner.queue_name is null then neighbour.queue else owner end,
     physical.spellings,
     physical.created_at,
     physical.relations,
+    physical.intruders,
+    physical.name_holders,
     twin.queue_name,
     case
       when twin.queue_name is not null then 'PF003'
       when owner.queue_name is null then
-        case when physical.is_taken then 'PF004' end
+        case
+          when (neighbour.queue).queue_name is not null then 'PF005'
+          when physical.is_taken then 'PF004'
+        end
       when owner.flow_slug <> judge_queues.flow_slug then 'PF005'
       when owner.step_slug is distinct from wanted.step_slug and not judge_queues.replaces_own_queues then 'PF005'
       -- A queue made again by somebody may hold what is not ours to drop.
       when physical.created_at <> owner.physical_created_at then 'PF007'
+      -- Dropping the queue would leave these in the way of the new one.
+      when physical.intruders || physical.name_holders <> '{}' then 'PF007'
       when judge_queues.replaces_own_queues then null
       when physical.created_at is null or not (physical.has_queue_table and physical.has_archive_table) then 'PF007'
     end
@@ -1063,14 +1134,24 @@ as $function$
     on physical.queue_name = wanted.queue_name
   left join pgflow.queues as owner
     on owner.queue_name = wanted.queue_name
-  -- PGMQ's name for the table of one queue can be its name for an index of another.
+  -- PGMQ's name for the table of one queue can be its name for an index of another: of the same flow,
   left join relation_to_make as twin
     on twin.name = 'q_' || wanted.queue_name
-    and twin.queue_name <> wanted.queue_name;
+    and twin.queue_name <> wanted.queue_name
+  -- or of one that is there already.
+  left join lateral (
+    select other as queue
+    from unnest(physical.name_holders) as holder (name)
+    inner join pgflow.queues as other
+      on other.queue_name = substring(holder.name from '^pgmq[.][qa]_(.+)$')
+    order by other.queue_name collate "C"
+    limit 1
+  ) as neighbour
+    on true;
 $function$;
 
 comment on function pgflow.judge_queues(text, text, text[], boolean) is
-'Internal: whether a complete flow can have the queues it needs: one row a queue, with what is known of it, and the SQLSTATE of what is in the way (null: nothing). replaces_own_queues: what the flow owns now is going to be dropped first. Raises what queues_to_own() raises.';
+'Internal: whether a complete flow can have the queues it needs: one row a queue, with what is known of it, and the SQLSTATE of what is in the way (null: nothing). owner: whose the queue is, else whose other queue holds a name that it needs. replaces_own_queues: what the flow owns now is going to be dropped first. Raises what queues_to_own() raises.';
 
 create function pgflow.lock_queues(flow_slug text)
 returns void
@@ -1111,7 +1192,25 @@ set search_path to pg_catalog, pg_temp
 as $function$
 declare
   made_at timestamptz;
+  in_the_way record;
 begin
+  select physical.intruders, physical.name_holders
+  into in_the_way
+  from pgflow.physical_queues(array[make_queue.queue_name]) as physical
+  where physical.intruders || physical.name_holders <> '{}';
+
+  if found then
+    raise exception using
+      errcode = 'PF007',
+      message = format('Queue "%s" can''t be made: names that it needs are taken.', make_queue.queue_name),
+      detail = pgflow.taken_names(in_the_way.intruders, in_the_way.name_holders),
+      hint = concat(
+        'Rename what has them',
+        '; or, when nobody needs it, ' || nullif(array_to_string(in_the_way.intruders, '; '), ''),
+        '. Then call this again.'
+      );
+  end if;
+
   perform pgmq.create(make_queue.queue_name);
 
   -- An id that somebody holds from an earlier queue of this name must never name a new task.
@@ -1132,7 +1231,7 @@ end
 $function$;
 
 comment on function pgflow.make_queue(text, bigint) is
-'Internal: makes a queue (canonical name) whose first message id is above highest_id, and returns the time at which PGMQ says it was made: what belongs into queues.physical_created_at. Checks no ownership.';
+'Internal: makes a queue (canonical name), or what is missing of it, with a first message id above highest_id, and returns the time at which PGMQ says it was made: what belongs into queues.physical_created_at. Checks no ownership. Raises PF007 when something else has a name that the queue needs.';
 
 create function pgflow.max_queue_name_length()
 returns int
@@ -1147,6 +1246,32 @@ end;
 comment on function pgflow.max_queue_name_length() is
 'Internal: how many characters a queue name may have: a fixed limit of this extension, whatever a newer PGMQ would accept.';
 
+create function pgflow.next_message_id(queue_name text, highest_id bigint)
+returns bigint
+language plpgsql
+stable
+set search_path to pg_catalog, pg_temp
+as $function$
+declare
+  ids constant regclass := pg_get_serial_sequence(format('pgmq.%I', 'q_' || next_message_id.queue_name), 'msg_id');
+  last_id constant bigint := pg_sequence_last_value(ids);
+  next_id bigint;
+begin
+  if last_id >= next_message_id.highest_id then
+    return last_id + 1;
+  end if;
+
+  -- A sequence that was restarted and not used since tells its last value only to who reads it.
+  execute format('select sequence.last_value + sequence.is_called::int from %s as sequence', ids)
+  into next_id;
+
+  return next_id;
+end
+$function$;
+
+comment on function pgflow.next_message_id(text, bigint) is
+'Internal: the id that the next message of a queue (canonical name) gets; quick when it is above highest_id. The queue''s table is there.';
+
 create function pgflow.own_queues(
   flow_slug text,
   queue_mode text,
@@ -1158,66 +1283,73 @@ language plpgsql
 set search_path to pg_catalog, pg_temp
 as $function$
 declare
+  wanted_names constant text[] := array(
+    select wanted.queue_name
+    from pgflow.queues_to_own(own_queues.flow_slug, own_queues.queue_mode, own_queues.step_slugs) as wanted
+    order by wanted.queue_name collate "C"
+  );
   new_names text[];
   queue_to_make text;
   made_at timestamptz;
-  stranger pgflow.queues;
 begin
   -- PGMQ's own lock, held to the end of the transaction: nobody can make one of these queues between the check and us.
   perform pgmq.acquire_queue_lock(wanted.queue_name)
-  from pgflow.queues_to_own(own_queues.flow_slug, own_queues.queue_mode, own_queues.step_slugs) as wanted;
+  from unnest(wanted_names) as wanted (queue_name);
 
   perform pgflow.check_queues(own_queues.flow_slug, own_queues.queue_mode, own_queues.step_slugs);
 
-  with inserted as (
-    insert into pgflow.queues (queue_name, flow_slug, step_slug, physical_created_at)
-    select wanted.queue_name, own_queues.flow_slug, wanted.step_slug, transaction_timestamp()
-    from pgflow.queues_to_own(own_queues.flow_slug, own_queues.queue_mode, own_queues.step_slugs) as wanted
-    order by wanted.queue_name collate "C"
-    on conflict do nothing
-    returning queues.queue_name
-  )
-  select array_agg(inserted.queue_name order by inserted.queue_name collate "C")
-  into new_names
-  from inserted;
+  begin
+    with inserted as (
+      insert into pgflow.queues (queue_name, flow_slug, step_slug, physical_created_at)
+      select wanted.queue_name, own_queues.flow_slug, wanted.step_slug, transaction_timestamp()
+      from pgflow.queues_to_own(own_queues.flow_slug, own_queues.queue_mode, own_queues.step_slugs) as wanted
+      order by wanted.queue_name collate "C"
+      on conflict do nothing
+      returning queues.queue_name
+    )
+    select coalesce(array_agg(inserted.queue_name order by inserted.queue_name collate "C"), '{}')
+    into new_names
+    from inserted;
 
-  -- A row that did not come has an owner who was not there yet when we checked.
-  select owner.*
-  into stranger
-  from pgflow.queues_to_own(own_queues.flow_slug, own_queues.queue_mode, own_queues.step_slugs) as wanted
-  inner join pgflow.queues as owner
-    on owner.queue_name = wanted.queue_name
-  where (owner.flow_slug, owner.step_slug) is distinct from (own_queues.flow_slug, wanted.step_slug)
-  order by owner.queue_name collate "C"
-  limit 1;
+    -- A row that did not come has an owner who was not there yet when we checked.
+    if exists (
+      select
+      from pgflow.queues as owner
+      where owner.queue_name = any(wanted_names)
+        and owner.flow_slug <> own_queues.flow_slug
+    ) then
+      raise unique_violation;
+    end if;
 
-  if found then
-    raise exception using
-      errcode = 'PF005',
-      message = format(
-        'Queue "%s", which flow "%s" needs, belongs to %s.',
-        stranger.queue_name,
-        own_queues.flow_slug,
-        pgflow.queue_owner(stranger)
-      ),
-      detail = format('A queue has one owner; this one''s is %s.', pgflow.queue_owner(stranger)),
-      hint = 'Use another flow slug, or delete the flow that owns the queue.';
-  end if;
+    foreach queue_to_make in array new_names
+    loop
+      made_at := pgflow.make_queue(queue_to_make, own_queues.highest_id);
 
-  foreach queue_to_make in array coalesce(new_names, '{}')
-  loop
-    made_at := pgflow.make_queue(queue_to_make, own_queues.highest_id);
+      update pgflow.queues as owner
+      set physical_created_at = made_at
+      where owner.queue_name = queue_to_make
+        and owner.physical_created_at <> made_at;
+    end loop;
 
-    update pgflow.queues as owner
-    set physical_created_at = made_at
-    where owner.queue_name = queue_to_make
-      and owner.physical_created_at <> made_at;
-  end loop;
+    -- PGMQ's lock knows of no other spelling, and PGMQ would have left us with whatever was made under one.
+    if exists (
+      select
+      from pgflow.physical_queues(new_names) as made
+      where made.spellings <> array[made.queue_name]
+    ) then
+      raise unique_violation;
+    end if;
+  exception
+    when unique_violation or duplicate_table then
+      -- Somebody came in between. Now that our rows are gone again, what he has can be seen and named.
+      perform pgflow.check_queues(own_queues.flow_slug, own_queues.queue_mode, own_queues.step_slugs);
+      raise;
+  end;
 end
 $function$;
 
 comment on function pgflow.own_queues(text, text, text[], bigint) is
-'Internal: takes the queues of a complete flow: checks them, writes their owner rows in name order and makes them, with message ids above highest_id. Raises what check_queues() raises, PF005 also for an owner who came in between.';
+'Internal: takes the queues of a complete flow: checks them, writes their owner rows in name order and makes them, with message ids above highest_id. Raises what check_queues() raises, also for what came in between.';
 
 create function pgflow.physical_queues(queue_names text[])
 returns table (
@@ -1227,6 +1359,8 @@ returns table (
   has_queue_table boolean,
   has_archive_table boolean,
   relations text[],
+  intruders text[],
+  name_holders text[],
   is_taken boolean
 )
 language sql
@@ -1249,18 +1383,71 @@ as $function$
       on lower(meta.queue_name collate "C") = wanted.queue_name
     group by wanted.queue_name
   ),
-  there as (
+  found as materialized (
     select
       wanted.queue_name,
-      array_agg(class.relname::text order by class.relname) as relations,
-      bool_or(class.relname = 'q_' || wanted.queue_name and class.relkind in ('r', 'p')) as has_queue_table,
-      bool_or(class.relname = 'a_' || wanted.queue_name and class.relkind in ('r', 'p')) as has_archive_table
+      class.relname::text as name,
+      class.oid,
+      -- An index or a sequence counts as the table that it belongs to.
+      coalesce(index.indrelid, sequence.refobjid, class.oid) as holder,
+      -- What has the table's name but gives no ids to messages is no queue.
+      class.relkind in ('r', 'p') and exists (
+        select
+        from pg_attribute as id
+        where id.attrelid = class.oid
+          and id.attname = 'msg_id'
+          and (id.attidentity <> '' or class.relname = 'a_' || wanted.queue_name)
+      ) as is_table
     from wanted
     cross join lateral unnest(pgflow.queue_relations(wanted.queue_name)) as relation (name)
     inner join pg_class as class
       on class.relnamespace = 'pgmq'::regnamespace
       and class.relname = relation.name
-    group by wanted.queue_name
+    left join pg_index as index
+      on index.indexrelid = class.oid
+    left join pg_depend as sequence
+      on class.relkind = 'S'
+      and sequence.classid = 'pg_class'::regclass
+      and sequence.objid = class.oid
+      and sequence.refclassid = 'pg_class'::regclass
+      and sequence.deptype in ('a', 'i')
+  ),
+  piece as (
+    select
+      found.queue_name,
+      found.name,
+      found.is_table,
+      case
+        when not found.is_table and found.holder = found.oid and place.is_own then (
+          select format('drop %s %s', replace(object.type, 'composite ', ''), object.identity)
+          from pg_identify_object('pg_class'::regclass, found.oid, 0) as object
+        )
+      end as intruder,
+      case when not place.is_own then found.holder::regclass::text end as name_holder
+    from found
+    cross join lateral (
+      select found.holder::regclass::text in ('pgmq.q_' || found.queue_name, 'pgmq.a_' || found.queue_name)
+    ) as place (is_own)
+    union all
+    -- A table needs a type of its name, too.
+    select wanted.queue_name, type.typname, false, format('drop type pgmq.%I', type.typname), null
+    from wanted
+    cross join lateral unnest(array['q_' || wanted.queue_name, 'a_' || wanted.queue_name]) as needed (name)
+    inner join pg_type as type
+      on type.typname = needed.name
+      and type.typnamespace = 'pgmq'::regnamespace
+      and type.typrelid = 0
+  ),
+  there as (
+    select
+      piece.queue_name,
+      array_agg(piece.name order by piece.name collate "C") as relations,
+      bool_or(piece.is_table and piece.name = 'q_' || piece.queue_name) as has_queue_table,
+      bool_or(piece.is_table and piece.name = 'a_' || piece.queue_name) as has_archive_table,
+      array_remove(array_agg(piece.intruder order by piece.name collate "C"), null) as intruders,
+      array_remove(array_agg(distinct piece.name_holder collate "C"), null) as name_holders
+    from piece
+    group by piece.queue_name
   )
   select
     wanted.queue_name,
@@ -1269,6 +1456,8 @@ as $function$
     coalesce(there.has_queue_table, false),
     coalesce(there.has_archive_table, false),
     coalesce(there.relations, '{}'),
+    coalesce(there.intruders, '{}'),
+    coalesce(there.name_holders, '{}'),
     coalesce(listed.queue_name, there.queue_name) is not null
   from wanted
   left join listed
@@ -1279,7 +1468,7 @@ as $function$
 $function$;
 
 comment on function pgflow.physical_queues(text[]) is
-'Internal: what PGMQ has under each of the canonical queue names given, one row a name: the spellings that it lists, when the newest was made, whether its tables are there, which relations of queue_relations() are, and whether any of all this is in the way of making the queue.';
+'Internal: what PGMQ has under each of the canonical queue names given, one row a name: the spellings that it lists, when the newest was made, whether its tables are there, and which relations of queue_relations() are. intruders: what has the name of one of its tables and is no such table, each as the statement that drops it. name_holders: tables of other names that have, or whose indexes and sequences have, a name that the queue needs. is_taken: any of all this is there.';
 
 create function pgflow.queue_conflicts(
   flow_slug text,
@@ -1320,10 +1509,14 @@ as $function$
         queue_conflicts.flow_slug
       )
       when 'PF005' then format(
-        'Queue "%s", which flow "%s" needs, belongs to %s.',
+        'Queue "%s", which flow "%s" needs, %s %s.',
         judged.queue_name,
         queue_conflicts.flow_slug,
-        owner.words
+        case
+          when (judged.owner).queue_name = judged.queue_name then 'belongs to'
+          else format('can''t be made beside queue "%s" of', (judged.owner).queue_name)
+        end,
+        pgflow.queue_owner(judged.owner)
       )
       else format(
         'Queue "%s" of flow "%s" is not the one that was made for it.',
@@ -1331,41 +1524,74 @@ as $function$
         queue_conflicts.flow_slug
       )
     end,
-    case judged.errcode
-      when 'PF003' then format(
+    case
+      when judged.errcode = 'PF003' then format(
         'PGMQ''s name for the table of one, pgmq.q_%s, is its name for an index or sequence of the other.',
         judged.queue_name
       )
-      when 'PF005' then format('A queue has one owner; this one''s is %s.', owner.words)
+      when judged.errcode = 'PF005' and (judged.owner).queue_name = judged.queue_name then
+        format('A queue has one owner; this one''s is %s.', pgflow.queue_owner(judged.owner))
       else concat_ws(
         ' ',
         case
-          when cardinality(judged.spellings) > 0 then
+          when judged.spellings <> '{}' then
             format('PGMQ lists it as "%s", made at %s.', array_to_string(judged.spellings, '", "'), judged.created_at)
           else 'PGMQ does not list it.'
         end,
         case
-          when cardinality(judged.relations) > 0 then
+          when judged.relations <> '{}' then
             format('Schema pgmq has %s.', array_to_string(judged.relations, ', '))
           else 'Schema pgmq has nothing of it.'
         end,
-        'Its owner row says it was made at ' || (judged.owner).physical_created_at::text || '.'
-      )
-    end,
-    case judged.errcode
-      when 'PF003' then 'Rename one of the steps.'
-      when 'PF004' then concat(
-        'Use another flow slug; or, when nobody needs it, ',
+        nullif(pgflow.taken_names(judged.intruders, judged.name_holders), ''),
         case
-          when cardinality(judged.spellings) > 0 then format('select pgmq.drop_queue(%L).', judged.spellings[1])
-          else 'drop what is left over.'
+          when judged.errcode = 'PF007' then
+            'Its owner row says it was made at ' || (judged.owner).physical_created_at::text || '.'
         end
       )
-      when 'PF005' then 'Use another flow slug, or delete the flow that owns the queue.'
-      else format(
-        'Run select * from pgflow.repair_queues(%L) to take over or make again what is missing, '
-        'or drop the queue that somebody else made.',
-        queue_conflicts.flow_slug
+    end,
+    case
+      when judged.errcode = 'PF003' then 'Rename one of the steps.'
+      when judged.errcode = 'PF004' then concat(
+        'Use another flow slug',
+        '; or, when nobody needs it, '
+        -- What else has a name that the queue needs is not the queue, and nothing is known of it.
+        || case when judged.name_holders = '{}' then removal.statements end,
+        '.'
+      )
+      -- Whoever deleted the owner now would meet the steps of this flow, which route to the queue.
+      when judged.errcode = 'PF005' and owning.was_taken_away then format(
+        'Steps of flow "%s" route to it: its owner was changed by hand. To give it back: '
+        'update pgflow.queues set flow_slug = %L, step_slug = %L where queue_name = %L.',
+        queue_conflicts.flow_slug,
+        queue_conflicts.flow_slug,
+        case when queue_conflicts.queue_mode = 'step' then queue_conflicts.step_slugs[judged.step_index + 1] end,
+        judged.queue_name
+      )
+      -- Left behind by a flow that was deleted by hand: no function works on a flow that is not there.
+      when not owning.flow_is_there then format(
+        'There is no flow "%s"; its row was left behind. When nobody needs the queue: '
+        'delete from pgflow.queues where queue_name = %L.',
+        (judged.owner).flow_slug,
+        (judged.owner).queue_name
+      )
+      when judged.errcode = 'PF005' then format(
+        'Use another flow slug; or, when nobody needs flow "%s", select pgflow.delete_flow_and_data(%L).',
+        (judged.owner).flow_slug,
+        (judged.owner).flow_slug
+      )
+      when judged.intruders || judged.name_holders <> '{}' then concat(
+        'Rename what has the names that the queue needs',
+        '; or, when nobody needs it, ' || nullif(array_to_string(judged.intruders, '; '), ''),
+        '.'
+      )
+      else concat(
+        format(
+          'Run select * from pgflow.repair_queues(%L) to take over or make again what is missing',
+          queue_conflicts.flow_slug
+        ),
+        '; or, when nobody needs what is there, ' || removal.statements,
+        '.'
       )
     end
   from pgflow.judge_queues(
@@ -1374,7 +1600,22 @@ as $function$
     queue_conflicts.step_slugs,
     queue_conflicts.replaces_own_queues
   ) as judged
-  cross join lateral (select pgflow.queue_owner(judged.owner)) as owner (words)
+  cross join lateral (
+    select nullif(array_to_string(pgflow.queue_removal(judged.queue_name) || judged.intruders, '; '), '')
+  ) as removal (statements)
+  cross join lateral (
+    -- A flow that is just being made is not there yet, even where its row is.
+    select case
+      when (judged.owner).flow_slug = queue_conflicts.flow_slug then queue_conflicts.replaces_own_queues
+      else exists (select from pgflow.flows as flow where flow.flow_slug = (judged.owner).flow_slug)
+    end,
+    exists (
+      select
+      from pgflow.steps as step
+      where step.flow_slug = queue_conflicts.flow_slug
+        and step.queue_name = (judged.owner).queue_name
+    )
+  ) as owning (flow_is_there, was_taken_away)
   where judged.errcode is not null
   order by judged.step_index;
 $function$;
@@ -1416,6 +1657,48 @@ $function$;
 
 comment on function pgflow.queue_relations(text) is
 'Internal: what PGMQ makes in its schema for a queue (canonical name): its tables, and what belongs to them and could be in the way of another queue''s.';
+
+create function pgflow.queue_removal(queue_name text)
+returns text[]
+language sql
+stable
+set search_path to pg_catalog, pg_temp
+as $function$
+  select case
+    when way.is_pgmqs then array[format('select pgmq.drop_queue(%L)', physical.spellings[1])]
+    else array_remove(
+      array[
+        case when physical.has_queue_table then format('drop table pgmq.%I', 'q_' || physical.queue_name) end,
+        case when physical.has_archive_table then format('drop table pgmq.%I', 'a_' || physical.queue_name) end,
+        case
+          when physical.spellings <> '{}' then
+            format('delete from pgmq.meta where lower(queue_name collate "C") = %L', physical.queue_name)
+        end
+      ],
+      null
+    )
+  end
+  from pgflow.physical_queues(array[queue_removal.queue_name]) as physical
+  cross join lateral (
+    -- PGMQ's own way leaves what belongs to another spelling, gives up where the table is gone, asks pg_partman about
+    -- a partitioned queue, and folds a spelling as the database's locale does, in Turkish to something else.
+    select
+      physical.has_queue_table
+      and cardinality(physical.spellings) = 1
+      and physical.intruders = '{}'
+      and pgmq.format_table_name(physical.spellings[1], 'q') = 'q_' || physical.queue_name
+      and not exists (
+        select
+        from pgmq.meta as meta
+        where meta.queue_name = physical.spellings[1]
+          and meta.is_partitioned
+          and not exists (select from pg_extension as extension where extension.extname = 'pg_partman')
+      )
+  ) as way (is_pgmqs);
+$function$;
+
+comment on function pgflow.queue_removal(text) is
+'Internal: the statements that drop a queue (canonical name) with its archive and everything that PGMQ lists of it, in order; none when there is nothing. What has the name of a table of the queue and is none stays. Checks no ownership.';
 
 create function pgflow.queues_to_own(flow_slug text, queue_mode text, step_slugs text[])
 returns table (queue_name text, step_slug text)
@@ -1649,13 +1932,25 @@ as $function$
       3,
       case
         when physical.created_at is null then format('Queue "%s" is not listed by PGMQ.', queue.queue_name)
-        when not physical.has_queue_table then format('Table pgmq.q_%s is gone.', queue.queue_name)
-        when not physical.has_archive_table then format('Table pgmq.a_%s is gone.', queue.queue_name)
-        else format(
+        when not physical.has_queue_table then concat_ws(
+          ' ', format('Table pgmq.q_%s is gone.', queue.queue_name), names.taken
+        )
+        when not physical.has_archive_table then concat_ws(
+          ' ', format('Table pgmq.a_%s is gone.', queue.queue_name), names.taken
+        )
+        when physical.created_at <> owner.physical_created_at then format(
           'Queue "%s" was made again: PGMQ says at %s, its owner row says at %s.',
           queue.queue_name,
           physical.created_at,
           owner.physical_created_at
+        )
+        else format(
+          'Queue "%1$s" was made again, or lost its count: its next message would be %2$s, but tasks name messages up to '
+          '%3$s. Run alter table pgmq.q_%1$s alter column msg_id restart with %4$s.',
+          queue.queue_name,
+          numbering.next_id,
+          sent.highest_id,
+          sent.highest_id + 1
         )
       end
     from queue
@@ -1663,10 +1958,26 @@ as $function$
       on physical.queue_name = queue.queue_name
     left join pgflow.queues as owner
       on owner.queue_name = queue.queue_name
+    cross join lateral (
+      select nullif(pgflow.taken_names(physical.intruders, physical.name_holders), '')
+    ) as names (taken)
+    cross join lateral (
+      select max(task.message_id)
+      from pgflow.step_tasks as task
+      where task.queue_name = queue.queue_name
+    ) as sent (highest_id)
+    -- PGMQ keeps the time of a queue that was dropped under another spelling, or table by table; its ids tell.
+    cross join lateral (
+      select case
+        when physical.has_queue_table and sent.highest_id is not null then
+          pgflow.next_message_id(queue.queue_name, sent.highest_id)
+      end
+    ) as numbering (next_id)
     where physical.created_at is null
       or not physical.has_queue_table
       or not physical.has_archive_table
       or physical.created_at <> owner.physical_created_at
+      or numbering.next_id <= sent.highest_id
   )
   select faults.step_index, faults.step_slug, faults.persisted, faults.derived, faults.fault
   from faults
@@ -1674,7 +1985,7 @@ as $function$
 $function$;
 
 comment on function pgflow.route_faults(text, text) is
-'Internal: what is wrong with the persisted routes of a flow, or of one step of it, against the three witnesses: the route derived from the persisted steps and mode, the owner row, and the physical queue in PGMQ (listed, its tables there, made when recorded). One row a fault, a sentence each; no rows: sound, or no such flow. In flow mode faults of the one queue have no step.';
+'Internal: what is wrong with the persisted routes of a flow, or of one step of it, against the three witnesses: the route derived from the persisted steps and mode, the owner row, and the physical queue in PGMQ (listed, its tables there, made when recorded, its ids not given out before). One row a fault, a sentence each; no rows: sound, or no such flow. In flow mode faults of the one queue have no step.';
 
 create function pgflow.step_queue_candidates(flow_slug text, step_slugs text[])
 returns table (step_index int, step_slug text, readable text, fallback text)
@@ -1694,6 +2005,23 @@ $function$;
 
 comment on function pgflow.step_queue_candidates(text, text[]) is
 'Internal: the two names that the queue of each step could have, in step order: by slug and by zero-based index. Checks nothing.';
+
+create function pgflow.taken_names(intruders text[], name_holders text[])
+returns text
+language sql
+immutable
+parallel safe
+set search_path to pg_catalog, pg_temp
+as $function$
+  select concat_ws(
+    ' ',
+    'What has the name of one of its tables is none (' || nullif(array_to_string(intruders, '; '), '') || ').',
+    'Other names that it needs belong to ' || nullif(array_to_string(name_holders, ', '), '') || '.'
+  );
+$function$;
+
+comment on function pgflow.taken_names(text[], text[]) is
+'Internal: what physical_queues() found under the names that a queue needs, in words for error messages: the statements that drop what is no table of a queue, and the tables that hold other names.';
 
 create function pgflow.archive_messages(messages pgflow.message_ref[])
 returns void
@@ -1985,6 +2313,7 @@ begin
       when jsonb_typeof(check_caller_routes.given) <> 'array' then
         format('Passed was %s, not an array.', pgflow.json_excerpt(check_caller_routes.given))
       else (
+        -- Ten say enough, and a caller's mistake must not fill the log.
         select string_agg(
           format(
             'Index %s: passed %s, derived %s.',
@@ -1994,17 +2323,22 @@ begin
           ),
           ' '
           order by route.position
-        )
+        ) filter (where route.number <= 10)
+        || case when max(route.number) > 10 then format(' And %s more.', max(route.number) - 10) else '' end
         from (
           select
             coalesce(given.position, derived.position) as position,
             given.route as given,
-            derived.route as derived
-          from jsonb_array_elements(check_caller_routes.given) with ordinality as given (route, position)
+            derived.route as derived,
+            row_number() over (order by coalesce(given.position, derived.position)) as number
+          -- Guarded once more: when the planner works out a subquery is not for the CASE around it to say.
+          from jsonb_array_elements(
+            case jsonb_typeof(check_caller_routes.given) when 'array' then check_caller_routes.given else '[]' end
+          ) with ordinality as given (route, position)
           full join jsonb_array_elements(check_caller_routes.derived) with ordinality as derived (route, position)
             on derived.position = given.position
+          where given.route is distinct from derived.route
         ) as route
-        where route.given is distinct from route.derived
       )
     end,
     hint = 'Client and extension derive names by different rules, so one of them is out of date. '
@@ -2908,22 +3242,44 @@ language sql
 stable
 set search_path to pg_catalog, pg_temp
 as $function$
+  with owned as materialized (
+    select
+      owner.queue_name,
+      owner.physical_created_at,
+      flow.flow_slug is not null as is_replaced,
+      physical.created_at,
+      physical.spellings <> '{}' or physical.has_queue_table or physical.has_archive_table as is_there
+    from pgflow.queues as owner
+    inner join pgflow.physical_queues(
+      array(select every.queue_name from pgflow.queues as every where every.flow_slug = planned_changes.flow_slug)
+    ) as physical
+      on physical.queue_name = owner.queue_name
+    -- Without its flow, an owner row that was left behind is taken as it is, and its queue too.
+    left join pgflow.flows as flow
+      on flow.flow_slug = owner.flow_slug
+    where owner.flow_slug = planned_changes.flow_slug
+  ),
+  dropped as (
+    select owned.queue_name
+    from owned
+    where owned.is_replaced
+      and owned.is_there
+      -- What somebody made again is not the flow's to drop.
+      and coalesce(owned.created_at = owned.physical_created_at, true)
+  )
   select jsonb_build_object(
     'creates',
     (
-      select jsonb_agg(wanted.queue_name order by wanted.queue_name collate "C")
+      select coalesce(jsonb_agg(wanted.queue_name order by wanted.queue_name collate "C"), '[]')
       from pgflow.queues_to_own(
         planned_changes.flow_slug,
         planned_changes.queue_mode,
         planned_changes.step_slugs
       ) as wanted
+      where wanted.queue_name not in (select owned.queue_name from owned where not owned.is_replaced)
     ),
     'drops',
-    (
-      select coalesce(jsonb_agg(owner.queue_name order by owner.queue_name collate "C"), '[]')
-      from pgflow.queues as owner
-      where owner.flow_slug = planned_changes.flow_slug
-    ),
+    (select coalesce(jsonb_agg(dropped.queue_name order by dropped.queue_name collate "C"), '[]') from dropped),
     'loses',
     jsonb_build_object(
       'runs',
@@ -2940,13 +3296,14 @@ as $function$
       (
         select coalesce(sum(depth.messages_total), 0)
         from pgflow.queue_depths(planned_changes.flow_slug) as depth
+        where depth.queue_name in (select dropped.queue_name from dropped)
       )
     )
   );
 $function$;
 
 comment on function pgflow.planned_changes(text, text, text[]) is
-'Internal: the part of a plan about queues that are made and dropped, and runs, tasks and waiting messages that are lost with them. A queue that is dropped and made again is in both lists.';
+'Internal: the part of a plan about queues that are made and dropped, and runs, tasks and waiting messages that are lost with them. A queue that is dropped and made again is in both lists; one that is gone already, or that somebody made again, is not dropped.';
 
 create function pgflow.planned_collisions(
   flow_slug text,
@@ -4266,13 +4623,23 @@ begin
       case
         when jsonb_typeof(element.result) <> 'object' then null
         when coalesce(element.result ->> 'run_id', '')
-          !~* '\A[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z' then 'run_id'
+          !~* '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$' then 'run_id'
         when jsonb_typeof(element.result -> 'step_slug') is distinct from 'string' then 'step_slug'
-        when coalesce(element.result ->> 'task_index', '') !~ '\A[0-9]{1,9}\Z' then 'task_index'
-        when coalesce(element.result ->> 'attempt', '0') !~ '\A[0-9]{1,9}\Z' then 'attempt'
+        when coalesce(element.result ->> 'task_index', '') !~ '^[0-9]{1,9}$' then 'task_index'
+        when coalesce(element.result ->> 'attempt', '0') !~ '^[0-9]{1,9}$' then 'attempt'
         when kind = 'failure'
           and coalesce(jsonb_typeof(element.result -> 'error_message'), 'null') not in ('string', 'null') then 'error_message'
-        else ''
+        -- A result of the other kind, or with a misspelled key, must not be taken for one of this.
+        when kind = 'success' and not element.result ? 'output' then 'output'
+        when kind = 'failure' and element.result ? 'output' and not element.result ? 'error_message' then 'error_message'
+        else coalesce(
+          (
+            select min(given.key collate "C")
+            from jsonb_object_keys(case jsonb_typeof(element.result) when 'object' then element.result else '{}' end) as given (key)
+            where given.key not in ('run_id', 'step_slug', 'task_index', 'attempt', 'output', 'error_message')
+          ),
+          ''
+        )
       end as key
   ) as checked
   cross join lateral (
@@ -4283,8 +4650,9 @@ begin
         when 'step_slug' then 'a string'
         when 'task_index' then 'a whole number from 0'
         when 'attempt' then 'a whole number or absent'
+        when 'output' then 'given'
         when 'error_message' then 'a string or null'
-        else 'an object'
+        else case when checked.key is null then 'an object' else 'left out' end
       end as wanted
   ) as fault
   where fault.key is distinct from ''
@@ -4900,49 +5268,12 @@ $function$;
 comment on function pgflow.start_steps(uuid[]) is
 'Internal: starts every ready step of these runs that needs tasks: one task and one message a map element or single step, all messages of a queue in one statement, ids ascending with task_index. Raises PF007 when a queue is gone.';
 
-create function pgflow.begin_attempts(queue_name text, msg_ids bigint[], worker_id uuid, reads int)
-returns setof pgflow.claim_outcome
-language plpgsql
+create function pgflow.build_inputs(tasks pgflow.step_tasks[])
+returns table (message_id bigint, input jsonb, flow_input jsonb)
+language sql
+stable
 set search_path to pg_catalog, pg_temp
 as $function$
-declare
-  claimed_at timestamptz := clock_timestamp();
-  claimed pgflow.step_tasks[];
-  boundaries timestamptz[];
-begin
-  with started as (
-    update pgflow.step_tasks as task
-    set
-      status = 'started',
-      attempts_count = task.attempts_count + 1,
-      started_at = claimed_at,
-      last_worker_id = begin_attempts.worker_id,
-      lease_extended_until = null
-    where task.queue_name = begin_attempts.queue_name
-      and task.message_id = any(begin_attempts.msg_ids)
-      and task.status = 'queued'
-    returning task.*
-  )
-  select
-    array_agg(started::pgflow.step_tasks),
-    array_agg(pgflow.recovery_boundary(started.started_at, step.timeout, started.lease_extended_until))
-  into claimed, boundaries
-  from started
-  inner join pgflow.step_options as step
-    on step.flow_slug = started.flow_slug
-    and step.step_slug = started.step_slug;
-
-  if claimed is null then
-    return;
-  end if;
-
-  perform pgflow.set_visibility(
-    array(select row(task.queue_name, task.message_id)::pgflow.message_ref from unnest(claimed) as task),
-    boundaries,
-    begin_attempts.reads
-  );
-
-  return query
   with claimed_tasks as materialized (
     select
       task.flow_slug,
@@ -4950,10 +5281,9 @@ begin
       task.step_slug,
       task.message_id,
       task.task_index,
-      task.attempts_count,
       step.step_type,
       step.deps_count
-    from unnest(claimed) as task
+    from unnest(build_inputs.tasks) as task
     inner join pgflow.steps as step
       on step.flow_slug = task.flow_slug
       and step.step_slug = task.step_slug
@@ -5005,13 +5335,6 @@ begin
   )
   select
     task.message_id,
-    'claimed',
-    null::text,
-    task.flow_slug,
-    task.run_id,
-    task.step_slug,
-    task.task_index,
-    task.attempts_count,
     case
       when task.step_type = 'map' then map_elements.input
       when task.deps_count = 0 then '{}'
@@ -5026,13 +5349,97 @@ begin
   left join map_elements
     on map_elements.run_id = task.run_id
     and map_elements.step_slug = task.step_slug
-    and map_elements.task_index = task.task_index
-  order by task.message_id;
+    and map_elements.task_index = task.task_index;
+$function$;
+
+comment on function pgflow.build_inputs(pgflow.step_tasks[]) is
+'Internal: what the handlers of tasks get: for a map its element, for a root step an empty object and the run''s input beside it, else the outputs of the dependencies. Fails where PostgreSQL can''t hold one of them.';
+
+create function pgflow.attempt_inputs(tasks pgflow.step_tasks[])
+returns table (message_id bigint, input jsonb, flow_input jsonb, flaw text)
+language plpgsql
+stable
+set search_path to pg_catalog, pg_temp
+as $function$
+declare
+  task pgflow.step_tasks;
+begin
+  begin
+    return query
+    select built.message_id, built.input, built.flow_input, null::text from pgflow.build_inputs(tasks) as built;
+    return;
+  exception
+    -- Outputs that PostgreSQL can hold one by one may be more than it can hold together.
+    when program_limit_exceeded then
+      null;
+  end;
+
+  -- One by one, so that only the tasks suffer whose input it is.
+  foreach task in array tasks
+  loop
+    begin
+      return query
+      select built.message_id, built.input, built.flow_input, null::text from pgflow.build_inputs(array[task]) as built;
+    exception
+      when program_limit_exceeded then
+        return query select task.message_id, null::jsonb, null::jsonb, 'its input can''t be built: ' || sqlerrm;
+    end;
+  end loop;
+end
+$function$;
+
+comment on function pgflow.attempt_inputs(pgflow.step_tasks[]) is
+'Internal: build_inputs(), with a flaw in place of an input that PostgreSQL can''t hold, so that such a task can fail and does not keep the others from being claimed.';
+
+create function pgflow.begin_attempts(queue_name text, msg_ids bigint[], worker_id uuid, reads int)
+returns setof pgflow.step_tasks
+language plpgsql
+set search_path to pg_catalog, pg_temp
+as $function$
+declare
+  claimed_at timestamptz := clock_timestamp();
+  claimed pgflow.step_tasks[];
+  boundaries timestamptz[];
+begin
+  with started as (
+    update pgflow.step_tasks as task
+    set
+      status = 'started',
+      attempts_count = task.attempts_count + 1,
+      started_at = claimed_at,
+      last_worker_id = begin_attempts.worker_id,
+      lease_extended_until = null
+    where task.queue_name = begin_attempts.queue_name
+      and task.message_id = any(begin_attempts.msg_ids)
+      and task.status = 'queued'
+    returning task.*
+  )
+  select
+    array_agg(started::pgflow.step_tasks),
+    array_agg(pgflow.recovery_boundary(started.started_at, step.timeout, started.lease_extended_until))
+  into claimed, boundaries
+  from started
+  inner join pgflow.step_options as step
+    on step.flow_slug = started.flow_slug
+    and step.step_slug = started.step_slug;
+
+  if claimed is null then
+    return;
+  end if;
+
+  perform pgflow.set_visibility(
+    array(select row(task.queue_name, task.message_id)::pgflow.message_ref from unnest(claimed) as task),
+    boundaries,
+    begin_attempts.reads
+  );
+
+  return query
+  select started.* from unnest(claimed) as started;
 end
 $function$;
 
 comment on function pgflow.begin_attempts(text, bigint[], uuid, int) is
-'Internal: starts an attempt of each queued task with one of these messages: counts it, hides the message until the recovery boundary, and returns the task with its input. The caller holds the locks of the tasks and has classified them. reads as in set_visibility().';
+'Internal: starts an attempt of each queued task with one of these messages: counts it, hides the message until the recovery boundary, and returns the task. The caller holds the locks of the tasks and has classified them. reads as in set_visibility().';
 
 create function pgflow.candidate_messages(queue_name text, max_messages int)
 returns bigint[]
@@ -5073,8 +5480,9 @@ begin
     into head, only_queued
     using seen_at, candidate_messages.queue_name, max_messages;
   exception
-    -- Somebody dropped the queue under us. Whether that was a recompilation, the worker's row tells.
-    when undefined_table then
+    -- Somebody dropped the queue under us, or put something else in its place. Whether that was a recompilation, the
+    -- worker's row tells.
+    when undefined_table or undefined_column or undefined_function or wrong_object_type then
       return null;
   end;
 
@@ -5148,11 +5556,20 @@ begin
   if found then
     raise exception using
       errcode = standing.errcode,
-      message = format('Worker %s can''t claim tasks: %s', check_subscription.worker_id, standing.reason),
-      detail = format(
-        'Its subscription is queue "%s", flow "%s", step "%s", generation %s; its function is "%s".',
-        worker.queue_name, worker.flow_slug, worker.step_slug, worker.generation, worker.function_name
+      message = format(
+        'Worker %s can''t claim tasks: %s', coalesce(check_subscription.worker_id::text, 'null'), standing.reason
       ),
+      detail = case
+        when worker.worker_id is null then 'Its row in pgflow.workers was never written, or was removed.'
+        else format(
+          'Its subscription is queue "%s", flow %s, step %s, generation %s; its function is "%s".',
+          worker.queue_name,
+          coalesce('"' || worker.flow_slug || '"', 'none'),
+          coalesce('"' || worker.step_slug || '"', 'none'),
+          coalesce(worker.generation::text, 'none'),
+          worker.function_name
+        )
+      end,
       hint = case standing.errcode
         when 'PF012' then format(
           'Find out why, then run %s and start the worker again.',
@@ -5185,7 +5602,7 @@ declare
   classes text[];
   reasons text[];
   locked bigint[];
-  claimed pgflow.claim_outcome[] := '{}';
+  claimed pgflow.step_tasks[] := '{}';
   unsupported bigint[];
 begin
   locked := pgflow.lock_tasks((worker).queue_name, msg_ids);
@@ -5256,13 +5673,13 @@ begin
   select
     message.msg_id,
     case
-      when attempt.msg_id is not null then 'claimed'
+      when attempt.message_id is not null then 'claimed'
       when message.class in ('claimable', 'started') then 'deferred'
       when message.class = 'terminal' then 'archived'
       else 'gone'
     end,
     case
-      when attempt.msg_id is not null then null
+      when attempt.message_id is not null then given.flaw
       when message.class in ('claimable', 'started') and message.msg_id not in (select unnest(locked))
         then 'another session is working on the task'
       else message.reason
@@ -5271,11 +5688,13 @@ begin
     attempt.run_id,
     attempt.step_slug,
     attempt.task_index,
-    attempt.attempt,
-    attempt.input,
-    attempt.flow_input
+    attempt.attempts_count,
+    given.input,
+    given.flow_input
   from unnest(ids, classes, reasons) with ordinality as message (msg_id, class, reason, position)
-  left join unnest(claimed) as attempt on attempt.msg_id = message.msg_id
+  left join unnest(claimed) as attempt on attempt.message_id = message.msg_id
+  -- Not gathered before they go out: the inputs of a batch may be more than fits into one value.
+  left join pgflow.attempt_inputs(claimed) as given on given.message_id = message.msg_id
   order by message.position;
 end
 $function$;
@@ -5339,7 +5758,7 @@ end
 $function$;
 
 comment on function pgflow.claim_tasks(text, text, text, bigint[], uuid) is
-'Claims the tasks of messages that the caller has read. queue_name, flow_slug, step_slug (null for a flow-mode flow) must be what the worker registered for. One row for every distinct id, in the order passed; null ids are ignored. Outcomes: claimed (one attempt, message hidden until the recovery boundary), deferred (in progress; hidden, no attempt), archived (ended), gone (not in the queue). A message in the queue that is no exact task makes the whole batch fatal: nothing is claimed, the outcomes are unsupported and released, the worker''s function is disabled and one warning (PF011) goes out; commit before you act on that. Raises PF010 (wrong subscription), PF012 (function disabled), PF013 (worker unknown, stopped or of an older generation), PF007 (the queue is gone) before any message changes.';
+'Claims the tasks of messages that the caller has read. queue_name, flow_slug, step_slug (null for a flow-mode flow) must be what the worker registered for. One row for every distinct id, in the order passed; null ids are ignored. Outcomes: claimed (one attempt, message hidden until the recovery boundary; with a reason and without an input where PostgreSQL can''t hold the outputs of all dependencies together: fail it), deferred (in progress; hidden, no attempt), archived (ended), gone (not in the queue). A message in the queue that is no exact task makes the whole batch fatal: nothing is claimed, the outcomes are unsupported and released, the worker''s function is disabled and one warning (PF011) goes out; commit before you act on that. Raises PF010 (wrong subscription), PF012 (function disabled), PF013 (worker unknown, stopped or of an older generation), PF007 (the queue is gone) before any message changes.';
 
 create function pgflow.classify_messages(queue_name text, flow_slug text, step_slug text, msg_ids bigint[])
 returns setof pgflow.message_class
@@ -5348,13 +5767,7 @@ stable
 set search_path to pg_catalog, pg_temp
 as $function$
 begin
-  if to_regclass(format('pgmq.%I', 'q_' || classify_messages.queue_name)) is null then
-    raise exception using
-      errcode = 'PF019',
-      message = format('There is no queue "%s".', classify_messages.queue_name),
-      detail = format('PGMQ has no table "q_%s".', classify_messages.queue_name),
-      hint = 'Pass the queue name as pgflow.steps.queue_name has it, in lower case.';
-  end if;
+  perform pgflow.check_queue(classify_messages.queue_name);
 
   -- The pair (queue, id) alone names the task; body and visibility of the message are not asked.
   return query execute format(
@@ -5436,6 +5849,11 @@ begin
     'q_' || classify_messages.queue_name
   )
   using msg_ids, classify_messages.queue_name, classify_messages.flow_slug, classify_messages.step_slug;
+exception
+  -- Dropped after the check.
+  when undefined_table then
+    perform pgflow.check_queue(classify_messages.queue_name);
+    raise;
 end
 $function$;
 
@@ -5788,10 +6206,22 @@ comment on function pgflow.refuse_batch(pgflow.workers, bigint[], bigint[]) is
 create function pgflow.refuse_missing_queue(worker pgflow.workers)
 returns void
 language plpgsql
-immutable
+stable
 set search_path to pg_catalog, pg_temp
 as $function$
 begin
+  -- The snapshot of a stricter transaction may be older than a recompilation, which it then can't see.
+  if current_setting('transaction_isolation') <> 'read committed' then
+    raise exception using
+      errcode = 'PF013',
+      message = format('Worker %s can''t claim tasks: its queue "%s" is gone', worker.worker_id, worker.queue_name),
+      detail = format(
+        'Flow "%s" was recompiled or deleted after this transaction began, or somebody dropped the queue by hand.',
+        worker.flow_slug
+      ),
+      hint = 'Begin a new transaction. If the worker is then told the same, stop it.';
+  end if;
+
   raise exception using
     errcode = 'PF007',
     message = format('Queue "%s" of flow "%s" is gone from PGMQ.', worker.queue_name, worker.flow_slug),
@@ -5803,7 +6233,7 @@ end
 $function$;
 
 comment on function pgflow.refuse_missing_queue(pgflow.workers) is
-'Internal: raises PF007 for a worker whose queue was dropped by hand while its flow stands.';
+'Internal: raises PF007 for a worker whose queue was dropped by hand while its flow stands; PF013 in a transaction whose snapshot can''t tell.';
 
 create function pgflow.start_tasks(flow_slug text, msg_ids bigint[], worker_id uuid)
 returns setof pgflow.step_task_record
@@ -5820,6 +6250,7 @@ declare
   worker pgflow.workers;
   queue text := lower(start_tasks.flow_slug collate "C");
   locked bigint[];
+  claimed pgflow.step_tasks[];
 begin
   -- Gives way to a recompilation, as every claim does.
   if not pg_try_advisory_xact_lock_shared(pgflow.flow_key(start_tasks.flow_slug)) then
@@ -5871,25 +6302,32 @@ begin
 
   locked := pgflow.lock_tasks(queue, msg_ids);
 
+  claimed := array(
+    select begun
+    from pgflow.begin_attempts(
+      queue,
+      array(
+        select message.msg_id
+        from pgflow.classify_messages(queue, start_tasks.flow_slug, null, locked) as message
+        where message.class = 'claimable'
+      ),
+      start_tasks.worker_id,
+      0
+    ) as begun
+  );
+
   return query
   select
     attempt.flow_slug,
     attempt.run_id,
     attempt.step_slug,
-    attempt.input,
-    attempt.msg_id,
+    given.input,
+    attempt.message_id,
     attempt.task_index,
-    attempt.flow_input
-  from pgflow.begin_attempts(
-    queue,
-    array(
-      select message.msg_id
-      from pgflow.classify_messages(queue, start_tasks.flow_slug, null, locked) as message
-      where message.class = 'claimable'
-    ),
-    start_tasks.worker_id,
-    0
-  ) as attempt;
+    given.flow_input
+  from unnest(claimed) as attempt
+  inner join pgflow.attempt_inputs(claimed) as given on given.message_id = attempt.message_id
+  order by attempt.message_id;
 end
 $function$;
 
@@ -6669,7 +7107,7 @@ as $function$
 begin
   raise exception using
     errcode = 'PF018',
-    message = format('Worker function "%s" is not known.', function_name),
+    message = format('Worker function %s is not known.', coalesce('"' || function_name || '"', 'null')),
     detail = format(
       'Known functions: %s.',
       coalesce(
@@ -7309,13 +7747,12 @@ declare
   owner text;
   found_count bigint;
 begin
-  if to_regclass(format('pgmq.%I', 'q_' || quarantine_message.queue_name)) is null then
-    raise exception using
-      errcode = 'PF019',
-      message = format('There is no queue "%s".', quarantine_message.queue_name),
-      detail = format('PGMQ has no table "q_%s".', quarantine_message.queue_name),
-      hint = 'Pass the queue name as pgflow.queues has it, in lower case.';
-  end if;
+  -- Keeps whoever recompiles or deletes the flow from taking the queue away meanwhile.
+  perform pg_advisory_xact_lock_shared(pgflow.flow_key(queue.flow_slug))
+  from pgflow.queues as queue
+  where queue.queue_name = quarantine_message.queue_name;
+
+  perform pgflow.check_queue(quarantine_message.queue_name);
 
   select format('task %s of step "%s" in run %s', task.task_index, task.step_slug, task.run_id)
   into owner
@@ -7365,6 +7802,7 @@ language plpgsql
 set search_path to pg_catalog, pg_temp
 as $function$
 declare
+  flow_slugs text[];
   queue record;
   highest_id bigint;
   made_at timestamptz;
@@ -7376,13 +7814,20 @@ begin
   end if;
 
   -- Nobody starts, claims or finishes while queues are made; a claim gives way, the others wait.
-  perform pgflow.take_flow(flow.flow_slug)
-  from (
-    select every.flow_slug
-    from pgflow.flows as every
-    where every.flow_slug = coalesce(repair_queues.flow_slug, every.flow_slug)
-    order by every.flow_slug collate "C"
-  ) as flow;
+  flow_slugs := array(
+    select taken.flow_slug
+    from (
+      -- Not in a condition, which might be looked at before the rows are in order.
+      select flow.flow_slug, pgflow.take_flow(flow.flow_slug) as is_there
+      from (
+        select every.flow_slug
+        from pgflow.flows as every
+        where every.flow_slug = coalesce(repair_queues.flow_slug, every.flow_slug)
+        order by every.flow_slug collate "C"
+      ) as flow
+    ) as taken
+    where taken.is_there
+  );
 
   for queue in
     select
@@ -7391,9 +7836,12 @@ begin
       physical.created_at,
       physical.created_at is not null and physical.has_queue_table and physical.has_archive_table as is_whole
     from pgflow.queues as owner
-    inner join pgflow.physical_queues(array(select every.queue_name from pgflow.queues as every)) as physical
+    inner join pgflow.physical_queues(
+      array(select own.queue_name from pgflow.queues as own where own.flow_slug = any(flow_slugs))
+    ) as physical
       on physical.queue_name = owner.queue_name
-    where owner.flow_slug = coalesce(repair_queues.flow_slug, owner.flow_slug)
+    -- Those alone that are taken: others come and go meanwhile.
+    where owner.flow_slug = any(flow_slugs)
     order by owner.queue_name collate "C"
   loop
     if not queue.is_whole or queue.created_at <> queue.physical_created_at then
@@ -7662,8 +8110,8 @@ begin
       )
       using owned_queue, clock_timestamp();
     exception
-      -- A view of what is wrong must not itself fail over a queue that somebody dropped.
-      when undefined_table then
+      -- A view of what is wrong must not itself fail over a queue that somebody dropped, or put something else in its place.
+      when undefined_table or undefined_column or undefined_function or wrong_object_type then
         return query select owned_queue, null::bigint, null::bigint, null::bigint, null::bigint, null::timestamptz;
     end;
   end loop;
@@ -7716,8 +8164,8 @@ begin
       )
       using owned_queue;
     exception
-      -- A queue that somebody dropped holds no messages.
-      when undefined_table then
+      -- A queue that somebody dropped, or put something else in its place, holds no messages.
+      when undefined_table or undefined_column or undefined_function or wrong_object_type then
         null;
     end;
   end loop;
@@ -7870,14 +8318,16 @@ as $function$
     select
       run.run_id,
       run.remaining_steps,
+      flow.queue_mode,
       (select count(*) from pgflow.steps as step where step.flow_slug = run.flow_slug) as defined,
       count(state.run_id) as every,
       count(state.run_id) filter (where state.status in ('created', 'started')) as open
     from pgflow.runs as run
+    inner join pgflow.flows as flow on flow.flow_slug = run.flow_slug
     left join pgflow.step_states as state on state.run_id = run.run_id
     where run.status = 'started'
       and (only_flow is null or run.flow_slug = only_flow)
-    group by run.run_id
+    group by run.run_id, flow.queue_mode
   )
   select
     'remaining_tasks',
@@ -7912,7 +8362,8 @@ as $function$
     format('run %s', steps.run_id),
     format('its flow has %s steps, the run has %s', steps.defined, steps.every)
   from steps
-  where steps.defined <> steps.every;
+  -- A flow-mode flow can get another step while runs are under way that know nothing of it.
+  where case steps.queue_mode when 'flow' then steps.defined < steps.every else steps.defined <> steps.every end;
 $function$;
 
 comment on function pgflow.counter_faults(text) is

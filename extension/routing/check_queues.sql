@@ -33,8 +33,12 @@ begin
       detail = conflict.detail,
       hint = conflict.hint;
   end if;
+
+  if check_queues.replaces_own_queues then
+    perform pgflow.check_foreign_routes(check_queues.flow_slug);
+  end if;
 end
 $function$;
 
 comment on function pgflow.check_queues(text, text, text[], boolean) is
-'Internal: the preflight of a complete flow: returns when every queue it needs is free or its own, and changes nothing. replaces_own_queues: what the flow owns now is going to be dropped first. Raises what queues_to_own() and pgmq.validate_queue_name() raise, PF004 (a queue exists and nobody owns it), PF005 (another flow or step owns it), PF007 (its own, but gone or made again by somebody).';
+'Internal: the preflight of a complete flow: returns when every queue it needs is free or its own, and changes nothing. replaces_own_queues: what the flow owns now is going to be dropped first. Raises what queues_to_own() and pgmq.validate_queue_name() raise, PF004 (a queue exists and nobody owns it), PF005 (another flow or step owns it), PF007 (its own, but gone or made again by somebody), and, when the flow''s own are to be dropped, what check_foreign_routes() raises.';

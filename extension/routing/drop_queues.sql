@@ -5,15 +5,12 @@ set search_path to pg_catalog, pg_temp
 as $function$
 declare
   own record;
+  removal text;
 begin
+  perform pgflow.check_foreign_routes(drop_queues.flow_slug);
+
   for own in
-    select
-      owner.queue_name,
-      owner.physical_created_at,
-      physical.spellings,
-      physical.created_at,
-      physical.has_queue_table,
-      physical.has_archive_table
+    select owner.queue_name, owner.physical_created_at, physical.created_at
     from pgflow.queues as owner
     inner join pgflow.physical_queues(
       array(select queue.queue_name from pgflow.queues as queue where queue.flow_slug = drop_queues.flow_slug)
@@ -27,20 +24,17 @@ begin
       raise notice using
         message = format('Queue "%s" was made again outside of flow "%s".', own.queue_name, drop_queues.flow_slug),
         detail = format('PGMQ says at %s, its owner row said at %s.', own.created_at, own.physical_created_at),
-        hint = format('It is left where it is. When nobody needs it: select pgmq.drop_queue(%L).', own.spellings[1]);
+        hint = format(
+          'It is left where it is. When nobody needs it: %s.',
+          array_to_string(pgflow.queue_removal(own.queue_name), '; ')
+        );
       continue;
     end if;
 
-    if own.has_queue_table then
-      perform pgmq.drop_queue(coalesce(own.spellings[1], own.queue_name));
-    end if;
-    -- What PGMQ leaves: the archive of a queue that lost its table, and rows under other spellings.
-    if own.has_archive_table and not own.has_queue_table then
-      execute format('drop table pgmq.%I', 'a_' || own.queue_name);
-    end if;
-
-    delete from pgmq.meta as meta
-    where lower(meta.queue_name collate "C") = own.queue_name;
+    foreach removal in array pgflow.queue_removal(own.queue_name)
+    loop
+      execute removal;
+    end loop;
   end loop;
 
   delete from pgflow.queues as owner
@@ -49,4 +43,4 @@ end
 $function$;
 
 comment on function pgflow.drop_queues(text) is
-'Internal: drops the queues that a flow owns, with their archives, under every spelling that PGMQ lists, and gives up their ownership. A queue that somebody made again is left alone, with a NOTICE.';
+'Internal: drops the queues that a flow owns, with their archives, under every spelling that PGMQ lists, and gives up their ownership. A queue that somebody made again is left alone, with a NOTICE. Raises what check_foreign_routes() raises.';

@@ -5,7 +5,25 @@ set search_path to pg_catalog, pg_temp
 as $function$
 declare
   made_at timestamptz;
+  in_the_way record;
 begin
+  select physical.intruders, physical.name_holders
+  into in_the_way
+  from pgflow.physical_queues(array[make_queue.queue_name]) as physical
+  where physical.intruders || physical.name_holders <> '{}';
+
+  if found then
+    raise exception using
+      errcode = 'PF007',
+      message = format('Queue "%s" can''t be made: names that it needs are taken.', make_queue.queue_name),
+      detail = pgflow.taken_names(in_the_way.intruders, in_the_way.name_holders),
+      hint = concat(
+        'Rename what has them',
+        '; or, when nobody needs it, ' || nullif(array_to_string(in_the_way.intruders, '; '), ''),
+        '. Then call this again.'
+      );
+  end if;
+
   perform pgmq.create(make_queue.queue_name);
 
   -- An id that somebody holds from an earlier queue of this name must never name a new task.
@@ -26,4 +44,4 @@ end
 $function$;
 
 comment on function pgflow.make_queue(text, bigint) is
-'Internal: makes a queue (canonical name) whose first message id is above highest_id, and returns the time at which PGMQ says it was made: what belongs into queues.physical_created_at. Checks no ownership.';
+'Internal: makes a queue (canonical name), or what is missing of it, with a first message id above highest_id, and returns the time at which PGMQ says it was made: what belongs into queues.physical_created_at. Checks no ownership. Raises PF007 when something else has a name that the queue needs.';

@@ -85,13 +85,25 @@ as $function$
       3,
       case
         when physical.created_at is null then format('Queue "%s" is not listed by PGMQ.', queue.queue_name)
-        when not physical.has_queue_table then format('Table pgmq.q_%s is gone.', queue.queue_name)
-        when not physical.has_archive_table then format('Table pgmq.a_%s is gone.', queue.queue_name)
-        else format(
+        when not physical.has_queue_table then concat_ws(
+          ' ', format('Table pgmq.q_%s is gone.', queue.queue_name), names.taken
+        )
+        when not physical.has_archive_table then concat_ws(
+          ' ', format('Table pgmq.a_%s is gone.', queue.queue_name), names.taken
+        )
+        when physical.created_at <> owner.physical_created_at then format(
           'Queue "%s" was made again: PGMQ says at %s, its owner row says at %s.',
           queue.queue_name,
           physical.created_at,
           owner.physical_created_at
+        )
+        else format(
+          'Queue "%1$s" was made again, or lost its count: its next message would be %2$s, but tasks name messages up to '
+          '%3$s. Run alter table pgmq.q_%1$s alter column msg_id restart with %4$s.',
+          queue.queue_name,
+          numbering.next_id,
+          sent.highest_id,
+          sent.highest_id + 1
         )
       end
     from queue
@@ -99,10 +111,26 @@ as $function$
       on physical.queue_name = queue.queue_name
     left join pgflow.queues as owner
       on owner.queue_name = queue.queue_name
+    cross join lateral (
+      select nullif(pgflow.taken_names(physical.intruders, physical.name_holders), '')
+    ) as names (taken)
+    cross join lateral (
+      select max(task.message_id)
+      from pgflow.step_tasks as task
+      where task.queue_name = queue.queue_name
+    ) as sent (highest_id)
+    -- PGMQ keeps the time of a queue that was dropped under another spelling, or table by table; its ids tell.
+    cross join lateral (
+      select case
+        when physical.has_queue_table and sent.highest_id is not null then
+          pgflow.next_message_id(queue.queue_name, sent.highest_id)
+      end
+    ) as numbering (next_id)
     where physical.created_at is null
       or not physical.has_queue_table
       or not physical.has_archive_table
       or physical.created_at <> owner.physical_created_at
+      or numbering.next_id <= sent.highest_id
   )
   select faults.step_index, faults.step_slug, faults.persisted, faults.derived, faults.fault
   from faults
@@ -110,4 +138,4 @@ as $function$
 $function$;
 
 comment on function pgflow.route_faults(text, text) is
-'Internal: what is wrong with the persisted routes of a flow, or of one step of it, against the three witnesses: the route derived from the persisted steps and mode, the owner row, and the physical queue in PGMQ (listed, its tables there, made when recorded). One row a fault, a sentence each; no rows: sound, or no such flow. In flow mode faults of the one queue have no step.';
+'Internal: what is wrong with the persisted routes of a flow, or of one step of it, against the three witnesses: the route derived from the persisted steps and mode, the owner row, and the physical queue in PGMQ (listed, its tables there, made when recorded, its ids not given out before). One row a fault, a sentence each; no rows: sound, or no such flow. In flow mode faults of the one queue have no step.';

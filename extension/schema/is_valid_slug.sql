@@ -4,11 +4,11 @@ language sql
 immutable
 parallel safe
 begin atomic
-  -- \A and \Z rather than ^ and $: a slug that ends in a line break is not a slug.
+  -- PostgreSQL's $ is the very end: a slug that ends in a line break is not a slug.
   select
     slug is not null
     and length(slug) between 1 and 128
-    and slug collate "C" ~ '\A[a-zA-Z_][a-zA-Z0-9_]*\Z'
+    and slug collate "C" ~ '^[a-zA-Z_][a-zA-Z0-9_]*$'
     and slug <> 'run';
 end;
 

@@ -8,7 +8,7 @@ begin
   from pg_catalog.pg_extension as extension
   where extension.extname = 'pgmq';
 
-  if installed !~ '^\d+\.\d+' or (regexp_match(installed, '^(\d+)\.(\d+)'))::int[] < array[1, 11] then
+  if installed !~ '^[0-9]+[.][0-9]+' or (regexp_match(installed, '^([0-9]+)[.]([0-9]+)'))::int[] < array[1, 11] then
     raise exception using
       errcode = 'PF020',
       message = format('pgmq %s is too old for pgflow_stepq.', installed),

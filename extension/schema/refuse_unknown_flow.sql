@@ -7,7 +7,7 @@ as $function$
 begin
   raise exception using
     errcode = 'PF018',
-    message = format('Flow "%s" is not known.', refuse_unknown_flow.flow_slug),
+    message = format('Flow %s is not known.', coalesce('"' || refuse_unknown_flow.flow_slug || '"', 'null')),
     detail = format(
       'Flows with a slug like it: %s.',
       coalesce(

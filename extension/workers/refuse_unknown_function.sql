@@ -7,7 +7,7 @@ as $function$
 begin
   raise exception using
     errcode = 'PF018',
-    message = format('Worker function "%s" is not known.', function_name),
+    message = format('Worker function %s is not known.', coalesce('"' || function_name || '"', 'null')),
     detail = format(
       'Known functions: %s.',
       coalesce(

@@ -40,9 +40,9 @@ from pgflow.complete_tasks(
     pg_temp.result('r1', 'm', 1, '{"output": 1, "attempt": 2}'),
     pg_temp.result('r1', 'm', 4, '{"output": "late"}'),
     pg_temp.result('r1', 'm', 5, '{"output": "late"}'),
-    pg_temp.result('nobody', 'm', 0),
-    pg_temp.result('r1', 'M', 0),
-    pg_temp.result('r1', 'm', 99),
+    pg_temp.result('nobody', 'm', 0, '{"output": 1}'),
+    pg_temp.result('r1', 'M', 0, '{"output": 1}'),
+    pg_temp.result('r1', 'm', 99, '{"output": 1}'),
     pg_temp.result('r2', 'm', 0, '{"output": "the run has failed"}'),
     pg_temp.result('r1', 's', 0, '{"output": "never claimed"}')
   )

@@ -1,6 +1,6 @@
 begin;
 \ir ../helpers.psql
-select plan(41);
+select plan(45);
 
 select pg_temp.compile('f', 'step', jsonb_build_array(pg_temp.map('m'), pg_temp.step('s', 'm')));
 select pg_temp.start('f', 'r', '[1, 2, 3]');
@@ -38,7 +38,9 @@ insert into bad values
 ('attempt a word', pg_temp.good(1) || '{"attempt": "first"}', 'attempt'),
 ('attempt negative', pg_temp.good(1) || '{"attempt": -1}', 'attempt'),
 ('attempt too large', pg_temp.good(1) || '{"attempt": 99999999999999999999}', 'attempt'),
-('attempt an array', pg_temp.good(1) || '{"attempt": [1]}', 'attempt');
+('attempt an array', pg_temp.good(1) || '{"attempt": [1]}', 'attempt'),
+('a misspelled attempt', pg_temp.good(1) - 'attempt' || '{"Attempt": 1}', 'Attempt'),
+('an unknown key', pg_temp.good(1) || '{"extra": true}', 'extra');
 
 select pg_temp.picture('f') as before \gset
 
@@ -72,6 +74,12 @@ select matches(
   'fail_tasks refuses an error message that is no string: ' || message
 )
 from unnest(array['{"code": 5}', '5', '[]']) as message;
+select matches(
+  pg_temp.refusal('complete_tasks', pg_temp.good(1) - 'output'), '^PF019 .*\m1\M.*"output" must be given', 'a failure is not taken for a success'
+);
+select matches(
+  pg_temp.refusal('fail_tasks', pg_temp.good(1) - 'error_message'), '^PF019 .*\m1\M.*error_message', 'nor a success for a failure'
+);
 select matches(pg_temp.refusal('complete_tasks', null), '^PF019 .*\m1\M', 'an element may not be null');
 select throws_ok(
   format('select * from pgflow.complete_tasks(%L)', results), 'PF019', null, 'results must be an array, not ' || results
@@ -84,14 +92,13 @@ from unnest(array['{"run_id": 1}', '"x"', 'null', '3']) as results;
 
 select is(pg_temp.picture('f'), :'before', 'nothing was changed by any of these, not even the tasks of good elements');
 
--- What may be left out, and what is more than is asked.
+-- What may be left out.
 
 select is(
-  (select status from pgflow.complete_tasks(jsonb_build_array(pg_temp.good(0) - 'attempt' - 'output' || '{"extra": true}'))), 'completed',
-  'attempt and output may be absent, other keys do no harm'
+  (select status from pgflow.complete_tasks(jsonb_build_array(pg_temp.good(0) - 'attempt' - 'error_message'))), 'completed', 'attempt may be absent'
 );
 select is(
-  (select status from pgflow.fail_tasks(jsonb_build_array(pg_temp.good(1) - 'attempt' - 'error_message'))), 'retrying', 'and so may the error message'
+  (select status from pgflow.fail_tasks(jsonb_build_array(pg_temp.good(1) - 'attempt' - 'error_message' - 'output'))), 'retrying', 'and so may the error message'
 );
 select is(
   (select status from pgflow.complete_tasks(jsonb_build_array(pg_temp.good(2) || jsonb_build_object('run_id', upper(pg_temp.id('r')::text))))), 'completed',

@@ -259,7 +259,9 @@ select pg_temp.finds(
   array[
     'task_on_foreign_queue: ' || pg_temp.task_name('plain', 'a'),
     'task_without_a_message: ' || pg_temp.task_name('plain', 'a'),
-    'message_without_a_task: message 1 on queue "plain"'
+    'message_without_a_task: message 1 on queue "plain"',
+    -- The queue has not given out such an id yet.
+    'route: flow "f"'
   ],
   'the message of a task is on a queue of its flow'
 );

@@ -47,9 +47,16 @@ class TaskContext:
         return self._extend(seconds)
 
 
+class UnusableInputError(Exception):
+    """The database could not put the input of a task together; the message says why."""
+
+
 @dataclass(frozen=True)
 class ClaimedTask:
-    """A task that the database gave to this worker; the inputs are JSON text."""
+    """A task that the database gave to this worker; the inputs are JSON text.
+
+    `flaw` says why there is no input: the outputs of the dependencies are more than PostgreSQL can hold together.
+    """
 
     run_id: UUID
     flow_slug: str
@@ -58,13 +65,16 @@ class ClaimedTask:
     attempt: int
     input: str | None
     flow_input: str | None
+    flaw: str | None = None
 
     def arguments(self, worker_id: UUID, extend: Callable[[int], datetime | None]) -> tuple[Any, TaskContext]:
         """Return the input and the context for the handler.
 
         Raises ValueError or RecursionError when Python can't hold the JSON: a number of too many
-        digits, or too many levels.
+        digits, or too many levels; UnusableInputError when there is a flaw.
         """
+        if self.flaw is not None:
+            raise UnusableInputError(self.flaw)
         context = TaskContext(
             run_id=self.run_id,
             flow_slug=self.flow_slug,
@@ -91,7 +101,7 @@ def load_handler(reference: str) -> Handler:
         sys.path.insert(0, directory)
     try:
         found: Any = importlib.import_module(module_name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(
             f'Can\'t import the module "{module_name}" of --handler: {describe(error)} '
             f"({where(error)}). Modules are looked up in {directory} and in PYTHONPATH."
@@ -103,6 +113,8 @@ def load_handler(reference: str) -> Handler:
             raise UsageError(f'"{reference}" does not exist: {error}.') from error
     if not callable(found):
         raise UsageError(f'"{reference}" is not callable; it is of type {type(found).__name__}.')
+    if inspect.isgeneratorfunction(found) or inspect.isasyncgenfunction(found):
+        raise UsageError(f'"{reference}" is a generator: it yields values, and a handler returns one.')
     handler: Handler = found
     takes_context(handler)
     return handler

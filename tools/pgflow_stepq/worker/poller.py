@@ -119,7 +119,10 @@ class Poller:
         poll = Poll()
         for msg_id, outcome, reason, flow_slug, run_id, step_slug, task_index, attempt, value, flow_input in rows:
             if outcome == "claimed":
-                poll.tasks.append(ClaimedTask(run_id, flow_slug, step_slug, task_index, attempt, value, flow_input))
+                # Of a claimed task, the reason is why it has no input.
+                poll.tasks.append(
+                    ClaimedTask(run_id, flow_slug, step_slug, task_index, attempt, value, flow_input, flaw=reason)
+                )
             elif outcome == "unsupported":
                 poll.unsupported[msg_id] = reason
             else:

@@ -52,6 +52,7 @@ _EXTEND: LiteralString = """
 _STOPPED: LiteralString = "select pgflow.mark_worker_stopped(%(worker_id)s)"
 
 _CANCEL_AGAIN_SECONDS = 0.2
+_SAME_SIGNAL_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -376,18 +377,24 @@ class Worker:
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
-        """Drain on the first SIGTERM or SIGINT, end the process on the second."""
+        """Drain on the first SIGTERM or SIGINT, end the process on the second.
+
+        One that comes right behind the first is the same wish: `timeout` signals a process and then its group.
+        """
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        seen: list[int] = []
+        first: float | None = None
 
         def on_signal(number: int, _frame: FrameType | None) -> None:
-            if seen:
+            nonlocal first
+            if first is not None and time.monotonic() - first < _SAME_SIGNAL_SECONDS:
+                return
+            if first is not None:
                 # Not by the log: the signal may have interrupted it while it held its lock.
                 os.write(2, b"pgflow-stepq worker: second signal, ending at once\n")
                 os._exit(128 + number)
-            seen.append(number)
+            first = time.monotonic()
             self.stop(signal.Signals(number).name)
 
         before = {number: signal.signal(number, on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
