@@ -12,7 +12,11 @@ begin
 
   highest_id := pgflow.clear_flow(
     recompile_flow.flow_slug,
-    format('Flow "%s" was compiled anew, with the loss of its data.', recompile_flow.flow_slug)
+    format('Flow "%s" was compiled anew, with the loss of its data.', recompile_flow.flow_slug),
+    array(
+      select wanted.queue_name
+      from pgflow.queues_to_own(recompile_flow.flow_slug, recompile_flow.queue_mode, step_slugs) as wanted
+    )
   );
 
   update pgflow.flows as flow

@@ -1153,6 +1153,24 @@ $function$;
 comment on function pgflow.judge_queues(text, text, text[], boolean) is
 'Internal: whether a complete flow can have the queues it needs: one row a queue, with what is known of it, and the SQLSTATE of what is in the way (null: nothing). owner: whose the queue is, else whose other queue holds a name that it needs. replaces_own_queues: what the flow owns now is going to be dropped first. Raises what queues_to_own() raises.';
 
+create function pgflow.lock_queue_names(queue_names text[])
+returns void
+language plpgsql
+set search_path to pg_catalog, pg_temp
+as $function$
+begin
+  perform pgmq.acquire_queue_lock(wanted.queue_name)
+  from (
+    select distinct name.queue_name collate "C" as queue_name
+    from unnest(queue_names) as name (queue_name)
+    order by queue_name
+  ) as wanted;
+end
+$function$;
+
+comment on function pgflow.lock_queue_names(text[]) is
+'Internal: keeps others from making or dropping queues of these (canonical) names until the end of the transaction, by PGMQ''s own lock. In name order, so ask for all that a change needs at once: after the flow, before the tables of its queues.';
+
 create function pgflow.lock_queues(flow_slug text)
 returns void
 language plpgsql
@@ -1253,10 +1271,15 @@ stable
 set search_path to pg_catalog, pg_temp
 as $function$
 declare
-  ids constant regclass := pg_get_serial_sequence(format('pgmq.%I', 'q_' || next_message_id.queue_name), 'msg_id');
-  last_id constant bigint := pg_sequence_last_value(ids);
+  ids regclass;
+  last_id bigint;
   next_id bigint;
 begin
+  -- The table's lock before that of its sequence: whoever drops them has them in this order.
+  execute format('select from pgmq.%I limit 0', 'q_' || next_message_id.queue_name);
+  ids := pg_get_serial_sequence(format('pgmq.%I', 'q_' || next_message_id.queue_name), 'msg_id');
+  last_id := pg_sequence_last_value(ids);
+
   if last_id >= next_message_id.highest_id then
     return last_id + 1;
   end if;
@@ -1266,11 +1289,14 @@ begin
   into next_id;
 
   return next_id;
+exception
+  when undefined_table then
+    return null;
 end
 $function$;
 
 comment on function pgflow.next_message_id(text, bigint) is
-'Internal: the id that the next message of a queue (canonical name) gets; quick when it is above highest_id. The queue''s table is there.';
+'Internal: the id that the next message of a queue (canonical name) gets; quick when it is above highest_id. Null when the queue''s table is gone.';
 
 create function pgflow.own_queues(
   flow_slug text,
@@ -1292,9 +1318,8 @@ declare
   queue_to_make text;
   made_at timestamptz;
 begin
-  -- PGMQ's own lock, held to the end of the transaction: nobody can make one of these queues between the check and us.
-  perform pgmq.acquire_queue_lock(wanted.queue_name)
-  from unnest(wanted_names) as wanted (queue_name);
+  -- Nobody can make one of these queues between the check and us.
+  perform pgflow.lock_queue_names(wanted_names);
 
   perform pgflow.check_queues(own_queues.flow_slug, own_queues.queue_mode, own_queues.step_slugs);
 
@@ -2470,7 +2495,7 @@ $function$;
 comment on function pgflow.choice_flaw(jsonb, text[]) is
 'Internal: what is wrong with a JSON value that must be one of some strings; null when nothing is.';
 
-create function pgflow.clear_flow(flow_slug text, reason text)
+create function pgflow.clear_flow(flow_slug text, reason text, next_queues text[] default '{}')
 returns bigint
 language plpgsql
 set search_path to pg_catalog, pg_temp
@@ -2480,6 +2505,10 @@ declare
 begin
   -- The flow, then its queues, and only then runs and tasks: the order in which everybody locks.
   perform pgflow.take_flow(clear_flow.flow_slug);
+  -- The names of those that go and of those that come, since another flow may wait for the one and have the other.
+  perform pgflow.lock_queue_names(
+    next_queues || array(select owner.queue_name from pgflow.queues as owner where owner.flow_slug = clear_flow.flow_slug)
+  );
   perform pgflow.lock_queues(clear_flow.flow_slug);
   perform pgflow.stop_flow_workers(clear_flow.flow_slug, clear_flow.reason);
 
@@ -2503,8 +2532,8 @@ begin
 end
 $function$;
 
-comment on function pgflow.clear_flow(text, text) is
-'Internal: takes everything from a flow but its row: tells its workers to stop for the given reason, deletes runs, steps and dependencies, and drops its queues. Returns the highest message id ever sent to one of them. Waits for work in progress on the flow.';
+comment on function pgflow.clear_flow(text, text, text[]) is
+'Internal: takes everything from a flow but its row: tells its workers to stop for the given reason, deletes runs, steps and dependencies, and drops its queues. Returns the highest message id ever sent to one of them. next_queues: the queues that the caller makes afterwards. Waits for work in progress on the flow.';
 
 create function pgflow.compile_flow(flow_slug text, shape jsonb, queue_mode text)
 returns void
@@ -3355,7 +3384,11 @@ begin
 
   highest_id := pgflow.clear_flow(
     recompile_flow.flow_slug,
-    format('Flow "%s" was compiled anew, with the loss of its data.', recompile_flow.flow_slug)
+    format('Flow "%s" was compiled anew, with the loss of its data.', recompile_flow.flow_slug),
+    array(
+      select wanted.queue_name
+      from pgflow.queues_to_own(recompile_flow.flow_slug, recompile_flow.queue_mode, step_slugs) as wanted
+    )
   );
 
   update pgflow.flows as flow

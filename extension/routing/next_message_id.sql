@@ -5,10 +5,15 @@ stable
 set search_path to pg_catalog, pg_temp
 as $function$
 declare
-  ids constant regclass := pg_get_serial_sequence(format('pgmq.%I', 'q_' || next_message_id.queue_name), 'msg_id');
-  last_id constant bigint := pg_sequence_last_value(ids);
+  ids regclass;
+  last_id bigint;
   next_id bigint;
 begin
+  -- The table's lock before that of its sequence: whoever drops them has them in this order.
+  execute format('select from pgmq.%I limit 0', 'q_' || next_message_id.queue_name);
+  ids := pg_get_serial_sequence(format('pgmq.%I', 'q_' || next_message_id.queue_name), 'msg_id');
+  last_id := pg_sequence_last_value(ids);
+
   if last_id >= next_message_id.highest_id then
     return last_id + 1;
   end if;
@@ -18,8 +23,11 @@ begin
   into next_id;
 
   return next_id;
+exception
+  when undefined_table then
+    return null;
 end
 $function$;
 
 comment on function pgflow.next_message_id(text, bigint) is
-'Internal: the id that the next message of a queue (canonical name) gets; quick when it is above highest_id. The queue''s table is there.';
+'Internal: the id that the next message of a queue (canonical name) gets; quick when it is above highest_id. Null when the queue''s table is gone.';

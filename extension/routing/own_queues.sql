@@ -18,9 +18,8 @@ declare
   queue_to_make text;
   made_at timestamptz;
 begin
-  -- PGMQ's own lock, held to the end of the transaction: nobody can make one of these queues between the check and us.
-  perform pgmq.acquire_queue_lock(wanted.queue_name)
-  from unnest(wanted_names) as wanted (queue_name);
+  -- Nobody can make one of these queues between the check and us.
+  perform pgflow.lock_queue_names(wanted_names);
 
   perform pgflow.check_queues(own_queues.flow_slug, own_queues.queue_mode, own_queues.step_slugs);
 

@@ -1,6 +1,6 @@
 begin;
 \ir damages.psql
-select plan(58);
+select plan(62);
 
 select is_empty(
   format(
@@ -104,6 +104,20 @@ select results_eq(
     )
   $$,
   'the refusal tells what is wrong with the flow that uses it'
+);
+
+select is(
+  pg_temp.told(
+    'update pgflow.steps set queue_name = ''other'' where flow_slug = ''Whole'' and step_slug = ''a''',
+    'select pgflow.delete_flow_and_data(''other'')'
+  ),
+  'PF007 Queue "other" of flow "other" can''t be dropped: step "a" of flow "Whole" routes to it.',
+  'nor is one to whose queue a step of another was led'
+);
+select is(
+  pg_temp.told('create view pg_temp.mine as select * from pgmq.q_whole', 'select pgflow.delete_flow_and_data(''Whole'')'),
+  '2BP01 cannot drop table pgmq.q_whole because other objects depend on it',
+  'what somebody built upon a queue''s table stops the deletion, in the words of PostgreSQL'
 );
 
 -- A spelling is folded alike in any locale, though PGMQ folds its I as the locale does.

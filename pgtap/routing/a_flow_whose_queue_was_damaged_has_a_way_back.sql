@@ -1,6 +1,6 @@
 begin;
 \ir damages.psql
-select plan(52);
+select plan(54);
 
 -- The statements of the way back, then a start, and the flow works to its end.
 

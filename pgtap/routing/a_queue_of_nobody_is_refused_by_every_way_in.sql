@@ -1,6 +1,6 @@
 begin;
 \ir ownership.psql
-select plan(46);
+select plan(48);
 
 select pg_temp.have_flow_to_recompile('Orders');
 
@@ -115,6 +115,40 @@ select is_empty(
 )
 from found
 where found.removal is not null;
+
+select is(
+  pg_temp.told(
+    'create table pgmq.bystander (vt int); create index q_orders_vt_idx on pgmq.bystander (vt);'
+    'alter index pgmq.q_orders_vt_idx rename to bystander_vt_idx',
+    'select (pgflow.create_flow(''Orders'')).queue_mode'
+  ),
+  'flow (changed)', 'an index that is renamed is not in the way any more'
+);
+
+-- What needs a flow that is there does not make do with a queue of its name.
+
+select results_eq(
+  format(
+    $$
+      select pg_temp.told('select pgmq.create(''orders'')', call)
+      from unnest(array[
+        'select pgflow.register_worker(gen_random_uuid(), ''w'', ''Orders'')',
+        'select pgflow.add_step(''Orders'', ''a'')',
+        'select pgflow.delete_flow_and_data(''Orders'')',
+        'select pgflow.delete_flow_and_data(''orders'')'
+      ]) with ordinality as used (call, position)
+      order by position
+    $$
+  ),
+  $$
+    values
+    ('PF018 Flow "Orders" is not known.'),
+    ('23503 insert or update on table "steps" violates foreign key constraint "steps_flow_slug_fkey"'),
+    (''),
+    ('')
+  $$,
+  'no worker, step or deletion takes a queue for a flow'
+);
 
 select * from finish();
 rollback;

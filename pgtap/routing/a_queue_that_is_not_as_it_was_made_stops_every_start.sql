@@ -1,6 +1,6 @@
 begin;
 \ir damages.psql
-select plan(77);
+select plan(82);
 
 -- A start and its plan.
 
@@ -127,6 +127,13 @@ select is(
 );
 select is(
   pg_temp.told(
+    'update pgflow.steps set queue_name = ''other'' where flow_slug = ''Whole''',
+    'select pg_temp.status(''other'', pg_temp.shape(pg_temp.step(''z'')))'
+  ),
+  'verified', 'a flow to whose queue a step of another was led starts: its own is as it was'
+);
+select is(
+  pg_temp.told(
     'update pgflow.queues set flow_slug = ''other'' where queue_name = ''whole''',
     'select pg_temp.status(''other'', pg_temp.shape(pg_temp.step(''z'')))'
   ),
@@ -138,6 +145,17 @@ select is(
     'select detail from pgflow.check_integrity(''Whole'') where code = ''route'''
   ),
   'Queue "whole" belongs to flow "other".', 'and the integrity check names the one that lost it'
+);
+
+-- Ids tell that a queue was made again only where there were some.
+
+select from pg_temp.status('fresh', pg_temp.shape(pg_temp.step('a')));
+select is(
+  pg_temp.told(
+    'select pgmq.drop_queue(''FRESH''); select pgmq.create(''fresh'')',
+    'select pg_temp.status(''fresh'', pg_temp.shape(pg_temp.step(''a'')))'
+  ),
+  'verified', 'a queue that was made again before anything was sent to it is as good as the first'
 );
 
 select * from finish();

@@ -1,6 +1,6 @@
 begin;
 \ir damages.psql
-select plan(61);
+select plan(64);
 
 create function pg_temp.recompilation(called text, flow_slug text, queue_mode text)
 returns text
@@ -86,6 +86,22 @@ select is_empty(
       )
   $$,
   'and has each queue once, in its own spelling'
+);
+
+select results_eq(
+  format(
+    $$
+      select persistence.answer
+      from damaged
+      cross join lateral pg_temp.after(
+        format('%%s; %%s', damaged.change, pg_temp.recompilation('status', damaged.flow_slug, damaged.queue_mode)),
+        format('select relpersistence from pg_class where oid = to_regclass(%%L)', 'pgmq.q_' || damaged.queue_name)
+      ) as persistence (answer)
+      where damaged.situation = 'made unlogged'
+    $$
+  ),
+  $$ values ('p'), ('p') $$,
+  'a queue that was made unlogged is logged again'
 );
 
 -- The way out that a refusal names. The statements of its hint are run as they stand there.
