@@ -30,8 +30,10 @@ begin
   perform pg_advisory_xact_lock_shared(pgflow.flow_key(flow.flow_slug))
   from (
     select distinct run.flow_slug collate "C" as flow_slug
-    from pgflow.runs as run
-    where run.run_id = any(run_ids)
+    from unnest(run_ids) as named (run_id)
+    cross join lateral (
+      select found.flow_slug from pgflow.runs as found where found.run_id = named.run_id limit 1
+    ) as run
     order by flow_slug
   ) as flow;
 

@@ -200,12 +200,10 @@ select results_eq(
   $$values (6::bigint, 'unsupported')$$,
   'the batch that reaches it is fatal'
 );
-select ok(
-  (
-    select count(*)
-    from pgflow.stuck_work
-    where queue_name = 'f__a'
-  ) > 0, 'stuck_work shows the queue'
+select results_eq(
+  $$select kind, queue_name, msg_id from pgflow.stuck_work where flow_slug = 'f' and step_slug = 'a'$$,
+  $$values ('message without a task', 'f__a', 6::bigint)$$,
+  'stuck_work shows the message'
 );
 
 select *

@@ -3,7 +3,7 @@
 begin;
 \ir ../claiming/helpers.psql
 
-select plan(37);
+select plan(44);
 
 select pg_temp.compile(
   'f', 'step', jsonb_build_array(pg_temp.step('a'), pg_temp.step('b', 'a')), '{"maxAttempts": 5, "timeout": 60}'
@@ -123,6 +123,30 @@ select is(
   'a failure after the end'
 );
 select pg_temp.nothing_left('f', 'leaves all as it is');
+
+-- A worker of pgflow 0.14 has no word for its attempt: whichever of the two is first counts, once.
+select pg_temp.start('f', 'old');
+select pg_temp.take('f', 'a');
+select pg_temp.age('old', interval '90 s');
+select is(pgflow.requeue_stalled_tasks(), 1, 'an attempt is lost');
+select is((select attempt from pgflow.poll_tasks(pg_temp.id('second'), 1, 0)), 2, 'a second worker has the task');
+select is(
+  (select output from pgflow.complete_task(pg_temp.id('old'), 'a', 0, '"x"')), '"x"', 'the first one completes it, without its attempt'
+);
+select is(
+  (
+    select status
+    from pgflow.complete_tasks(
+      jsonb_build_array(jsonb_build_object('run_id', pg_temp.id('old'), 'step_slug', 'a', 'task_index', 0, 'attempt', 2, 'output', 'y'))
+    )
+  ),
+  'ended', 'the second one is told that it has ended'
+);
+select is(
+  (select output from pgflow.complete_task(pg_temp.id('old'), 'a', 0, '"y"')), '"x"', 'there is one result'
+);
+select results_eq($$select attempt, input from pg_temp.claim('f', 'b', 10)$$, $$values (1, '{"a": "x"}'::jsonb)$$, 'and the dependent started once');
+select pg_temp.is_sound('f', 'all is sound');
 
 select *
 from finish();

@@ -121,6 +121,24 @@ def test_a_step_does_not_wait_behind_the_backlog_of_another(make_flow: Any, conn
     assert [step for _, _, step, *_ in work.poll(conn, worker, 200)].index("b") == 100
 
 
+def test_a_flow_does_not_wait_behind_the_backlog_of_another(make_flow: Any, conn: Any, work: Any) -> None:
+    # Also in flow mode, where a flow has one queue and one pool of workers for all of its steps.
+    flows = [make_flow({"slug": "fan", "stepType": "map"}, {"slug": "end"}, mode="flow") for _ in range(3)]
+    workers = [flow.worker(None) for flow in flows]
+    for flow in flows[1:]:
+        flow.run(list(range(2000)))
+    run = flows[0].run([1])
+
+    outcomes = work.poll(conn, workers[0])
+    assert [row[1:5] for row in outcomes] == [("claimed", "fan", 0, 1), ("claimed", "end", 0, 1)]
+    assert work.complete(conn, *[(row[5], row[2], row[3], row[4], 1) for row in outcomes]) == ["completed"] * 2
+    assert flows[0].run_status(run) == "completed"
+    # Within a flow, what a fan-out sent first comes first; so does a run that was started before another one.
+    later = flows[1].run([])
+    assert {row[2] for row in work.poll(conn, workers[1], 2000)} == {"fan"}
+    assert [row[5] == later for row in work.poll(conn, workers[1], 10)] == [False, True]
+
+
 def test_a_poll_that_waits_sees_work_that_comes_later(sessions: Any, make_flow: Any, work: Any) -> None:
     flow = make_flow({"slug": "a"})
     worker = flow.worker("a")
