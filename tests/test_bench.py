@@ -177,7 +177,7 @@ def test_help_tells_what_each_workload_does(capsys: pytest.CaptureFixture[str]) 
         cli.main(["bench", "--help"])
     assert ended.value.code == 0
     printed = capsys.readouterr().out
-    assert all(f"  {name:<10}{workload.summary}\n" in printed for name, workload in WORKLOADS.items())
+    assert all(f"  {name:<12}{workload.summary}\n" in printed for name, workload in WORKLOADS.items())
     assert "ANALYZE" in printed
 
 

@@ -6850,6 +6850,7 @@ set search_path to pg_catalog, pg_temp
 as $function$
 declare
   names text[];
+  worker_ids uuid[];
   now_fenced timestamptz;
 begin
   if coalesce(btrim(reason), '') = '' then
@@ -6879,11 +6880,13 @@ begin
   -- A claim shares the row of its worker: this waits for those in progress, and those that come later wait, and then
   -- find the fence. Workers before functions, as a registration and a fatal claim have them, since a function may serve
   -- other flows, too.
-  perform
-  from pgflow.workers as worker
-  where worker.function_name = any(names)
-  order by worker.worker_id
-  for no key update;
+  worker_ids := array(
+    select worker.worker_id
+    from pgflow.workers as worker
+    where worker.function_name = any(names)
+    order by worker.worker_id
+    for no key update
+  );
 
   -- A worker of pgflow 0.14 can be there without its function.
   insert into pgflow.worker_functions as known (function_name, start_mode, created_at, updated_at)
@@ -6939,9 +6942,11 @@ begin
     and known.function_name = fence.function_name
     and known.enabled;
 
+  -- Only those whose rows are ours: one that registered meanwhile, for another flow, may just meet foreign work and wait
+  -- for its function's row. It finds its function disabled.
   update pgflow.workers as worker
   set deprecated_at = clock_timestamp()
-  where worker.function_name = any(names)
+  where worker.worker_id = any(worker_ids)
     and worker.deprecated_at is null
     and worker.stopped_at is null;
 

@@ -28,7 +28,7 @@ select count(*) from pg_temp.claim('fan', null, 10);
 select count(*)
 from pgflow.complete_tasks(
   (
-    select jsonb_agg(jsonb_build_object('run_id', run_id, 'step_slug', step_slug, 'task_index', task_index) order by step_slug asc, task_index desc)
+    select jsonb_agg(jsonb_build_object('run_id', run_id, 'step_slug', step_slug, 'task_index', task_index, 'output', null) order by step_slug asc, task_index desc)
     from pgflow.step_tasks
     where run_id = pg_temp.id('fan')
       and status = 'started'

@@ -127,7 +127,7 @@ select is(
     select count(*)
     from pgflow.complete_tasks(
       (
-        select jsonb_agg(jsonb_build_object('run_id', pg_temp.id('r'), 'step_slug', 'listed', 'task_index', n))
+        select jsonb_agg(jsonb_build_object('run_id', pg_temp.id('r'), 'step_slug', 'listed', 'task_index', n, 'output', null))
         from generate_series(0, 1) as n
       )
     )

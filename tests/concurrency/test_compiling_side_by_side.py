@@ -89,7 +89,7 @@ def test_whatever_sessions_do_with_flows_that_meet_ends_with_a_clear_answer(sess
         dice = random.Random(seed)  # noqa: S311
         seen: Counter[str] = Counter()
         connection.execute("set client_min_messages to error")
-        for _ in range(60):
+        for _ in range(30):
             slug = dice.choice(NAMES)
             mode = "flow" if slug == "shop__cart" else dice.choice(["flow", "step"])
             steps = dice.sample(["cart", "pay", "ship"], dice.randint(1, 3))
