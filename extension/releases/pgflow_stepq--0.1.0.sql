@@ -1093,6 +1093,8 @@ returns table (
 language sql
 stable
 set search_path to pg_catalog, pg_temp
+-- The planner guesses at thousands of queues: compiling such a plan takes a second, running it milliseconds.
+set jit to off
 as $function$
   with wanted as materialized (
     select wanted.queue_name, wanted.step_slug
@@ -1388,10 +1390,15 @@ returns table (
   name_holders text[],
   is_taken boolean
 )
-language sql
+language plpgsql
 stable
 set search_path to pg_catalog, pg_temp
+-- The planner guesses at thousands of queues: compiling such a plan takes a second, running it milliseconds.
+set jit to off
 as $function$
+begin
+  -- In PL/pgSQL, since planning it takes longer than running it, and here the plan is kept.
+  return query
   with wanted as (
     select distinct wanted.queue_name
     from unnest(physical_queues.queue_names) as wanted (queue_name)
@@ -1490,6 +1497,7 @@ as $function$
   left join there
     on there.queue_name = wanted.queue_name
   order by wanted.queue_name collate "C";
+end
 $function$;
 
 comment on function pgflow.physical_queues(text[]) is
@@ -1875,6 +1883,8 @@ returns table (step_index int, step_slug text, persisted text, derived text, fau
 language sql
 stable
 set search_path to pg_catalog, pg_temp
+-- The planner guesses at thousands of queues: compiling such a plan takes a second, running it milliseconds.
+set jit to off
 as $function$
   with flow as (
     select

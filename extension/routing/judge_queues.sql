@@ -19,6 +19,8 @@ returns table (
 language sql
 stable
 set search_path to pg_catalog, pg_temp
+-- The planner guesses at thousands of queues: compiling such a plan takes a second, running it milliseconds.
+set jit to off
 as $function$
   with wanted as materialized (
     select wanted.queue_name, wanted.step_slug

@@ -10,10 +10,15 @@ returns table (
   name_holders text[],
   is_taken boolean
 )
-language sql
+language plpgsql
 stable
 set search_path to pg_catalog, pg_temp
+-- The planner guesses at thousands of queues: compiling such a plan takes a second, running it milliseconds.
+set jit to off
 as $function$
+begin
+  -- In PL/pgSQL, since planning it takes longer than running it, and here the plan is kept.
+  return query
   with wanted as (
     select distinct wanted.queue_name
     from unnest(physical_queues.queue_names) as wanted (queue_name)
@@ -112,6 +117,7 @@ as $function$
   left join there
     on there.queue_name = wanted.queue_name
   order by wanted.queue_name collate "C";
+end
 $function$;
 
 comment on function pgflow.physical_queues(text[]) is

@@ -3,6 +3,8 @@ returns table (step_index int, step_slug text, persisted text, derived text, fau
 language sql
 stable
 set search_path to pg_catalog, pg_temp
+-- The planner guesses at thousands of queues: compiling such a plan takes a second, running it milliseconds.
+set jit to off
 as $function$
   with flow as (
     select
