@@ -1,5 +1,5 @@
 create function pgflow.begin_attempts(queue_name text, msg_ids bigint[], worker_id uuid, reads int)
-returns setof pgflow.step_tasks
+returns pgflow.step_tasks[]
 language plpgsql
 set search_path to pg_catalog, pg_temp
 as $function$
@@ -16,8 +16,22 @@ begin
       started_at = claimed_at,
       last_worker_id = begin_attempts.worker_id,
       lease_extended_until = null
-    where task.queue_name = begin_attempts.queue_name
-      and task.message_id = any(begin_attempts.msg_ids)
+    from (
+      select found.run_id, found.step_slug, found.task_index
+      from unnest(begin_attempts.msg_ids) as passed (msg_id)
+      cross join lateral (
+        select every.run_id, every.step_slug, every.task_index
+        from pgflow.step_tasks as every
+        where every.queue_name = begin_attempts.queue_name
+          and every.message_id = passed.msg_id
+          and every.status = 'queued'
+        limit 1
+      ) as found
+      limit cardinality(begin_attempts.msg_ids)
+    ) as named
+    where task.run_id = named.run_id
+      and task.step_slug = named.step_slug
+      and task.task_index = named.task_index
       and task.status = 'queued'
     returning task.*
   )
@@ -31,7 +45,7 @@ begin
     and step.step_slug = started.step_slug;
 
   if claimed is null then
-    return;
+    return '{}';
   end if;
 
   perform pgflow.set_visibility(
@@ -40,10 +54,9 @@ begin
     begin_attempts.reads
   );
 
-  return query
-  select started.* from unnest(claimed) as started;
+  return claimed;
 end
 $function$;
 
 comment on function pgflow.begin_attempts(text, bigint[], uuid, int) is
-'Internal: starts an attempt of each queued task with one of these messages: counts it, hides the message until the recovery boundary, and returns the task. The caller holds the locks of the tasks and has classified them. reads as in set_visibility().';
+'Internal: starts an attempt of each queued task with one of these messages: counts it, hides the message until the recovery boundary, and returns the tasks as they are now. The caller holds the locks of the tasks and has classified them. reads as in set_visibility().';

@@ -1,9 +1,12 @@
 create function pgflow.build_inputs(tasks pgflow.step_tasks[])
 returns table (message_id bigint, input jsonb, flow_input jsonb)
-language sql
+language plpgsql
 stable
 set search_path to pg_catalog, pg_temp
 as $function$
+begin
+  -- In PL/pgSQL, where the plan is kept: every claim comes here.
+  return query
   with claimed_tasks as materialized (
     select
       task.flow_slug,
@@ -67,7 +70,7 @@ as $function$
     task.message_id,
     case
       when task.step_type = 'map' then map_elements.input
-      when task.deps_count = 0 then '{}'
+      when task.deps_count = 0 then '{}'::jsonb
       else pgflow.dependency_outputs(task.run_id, task.flow_slug, task.step_slug)
     end,
     case
@@ -80,6 +83,7 @@ as $function$
     on map_elements.run_id = task.run_id
     and map_elements.step_slug = task.step_slug
     and map_elements.task_index = task.task_index;
+end
 $function$;
 
 comment on function pgflow.build_inputs(pgflow.step_tasks[]) is

@@ -13,7 +13,7 @@ declare
   classes text[];
   reasons text[];
   locked bigint[];
-  claimed pgflow.step_tasks[] := '{}';
+  claimed pgflow.step_tasks[];
   unsupported bigint[];
 begin
   locked := pgflow.lock_tasks((worker).queue_name, msg_ids);
@@ -42,19 +42,16 @@ begin
     return;
   end if;
 
-  claimed := array(
-    select begun
-    from pgflow.begin_attempts(
-      (worker).queue_name,
-      array(
-        select message.msg_id
-        from unnest(ids, classes) as message (msg_id, class)
-        where message.class = 'claimable'
-          and message.msg_id in (select unnest(locked))
-      ),
-      (worker).worker_id,
-      reads
-    ) as begun
+  claimed := pgflow.begin_attempts(
+    (worker).queue_name,
+    array(
+      select message.msg_id
+      from unnest(ids, classes) as message (msg_id, class)
+      where message.class = 'claimable'
+        and message.msg_id in (select unnest(locked))
+    ),
+    (worker).worker_id,
+    reads
   );
 
   if 'started' = any(classes) then

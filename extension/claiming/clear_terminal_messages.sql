@@ -12,11 +12,17 @@ begin
     cancelled_at = case when state.status <> 'skipped' then clock_timestamp() end
   from (
     select active.run_id, active.step_slug, active.task_index
-    from pgflow.step_tasks as active
-    where active.queue_name = clear_terminal_messages.queue_name
-      and active.message_id = any(msg_ids)
-      and pgflow.task_is_active(active.status)
-    for no key update skip locked
+    from unnest(msg_ids) as passed (msg_id)
+    cross join lateral (
+      select every.run_id, every.step_slug, every.task_index
+      from pgflow.step_tasks as every
+      where every.queue_name = clear_terminal_messages.queue_name
+        and every.message_id = passed.msg_id
+        and pgflow.task_is_active(every.status)
+      limit 1
+      for no key update skip locked
+    ) as active
+    limit cardinality(msg_ids)
   ) as leftover
   inner join pgflow.step_states as state
     on state.run_id = leftover.run_id

@@ -17,12 +17,17 @@ begin
       )
     )
   into messages, visible_at
-  from pgflow.step_tasks as task
+  from unnest(msg_ids) as passed (msg_id)
+  cross join lateral (
+    select every.*
+    from pgflow.step_tasks as every
+    where every.queue_name = defer_messages.queue_name
+      and every.message_id = passed.msg_id
+    limit 1
+  ) as task
   inner join pgflow.step_options as step
     on step.flow_slug = task.flow_slug
-    and step.step_slug = task.step_slug
-  where task.queue_name = defer_messages.queue_name
-    and task.message_id = any(msg_ids);
+    and step.step_slug = task.step_slug;
 
   if messages is not null then
     perform pgflow.set_visibility(messages, visible_at);

@@ -65,18 +65,15 @@ begin
 
   locked := pgflow.lock_tasks(queue, msg_ids);
 
-  claimed := array(
-    select begun
-    from pgflow.begin_attempts(
-      queue,
-      array(
-        select message.msg_id
-        from pgflow.classify_messages(queue, start_tasks.flow_slug, null, locked) as message
-        where message.class = 'claimable'
-      ),
-      start_tasks.worker_id,
-      0
-    ) as begun
+  claimed := pgflow.begin_attempts(
+    queue,
+    array(
+      select message.msg_id
+      from pgflow.classify_messages(queue, start_tasks.flow_slug, null, locked) as message
+      where message.class = 'claimable'
+    ),
+    start_tasks.worker_id,
+    0
   );
 
   return query

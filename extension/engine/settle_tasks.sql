@@ -43,10 +43,16 @@ begin
   from (
     select result.run_id, result.step_slug, result.task_index
     from unnest(results) as result
-    inner join pgflow.runs as run on run.run_id = result.run_id
-    inner join pgflow.steps as step
-      on step.flow_slug = run.flow_slug
-      and step.step_slug = result.step_slug
+    cross join lateral (
+      select found.flow_slug from pgflow.runs as found where found.run_id = result.run_id limit 1
+    ) as run
+    cross join lateral (
+      select found.step_index
+      from pgflow.steps as found
+      where found.flow_slug = run.flow_slug
+        and found.step_slug = result.step_slug
+      limit 1
+    ) as step
     order by result.run_id, step.step_index, result.task_index
     limit cardinality(results)
   ) as named

@@ -2,6 +2,7 @@ create function pgflow.start_flows(flow_slug text, inputs jsonb[])
 returns setof pgflow.runs
 language plpgsql
 set search_path to pg_catalog, pg_temp
+set enable_seqscan to off
 as $function$
 declare
   new_run_ids uuid[] := array(select gen_random_uuid() from unnest(inputs));
@@ -15,7 +16,7 @@ begin
   return query
   select run.*
   from unnest(new_run_ids) with ordinality as new_run (run_id, position)
-  inner join pgflow.runs as run on run.run_id = new_run.run_id
+  cross join lateral (select found.* from pgflow.runs as found where found.run_id = new_run.run_id limit 1) as run
   order by new_run.position;
 end
 $function$;

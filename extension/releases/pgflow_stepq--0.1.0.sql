@@ -4850,10 +4850,16 @@ begin
   from (
     select result.run_id, result.step_slug, result.task_index
     from unnest(results) as result
-    inner join pgflow.runs as run on run.run_id = result.run_id
-    inner join pgflow.steps as step
-      on step.flow_slug = run.flow_slug
-      and step.step_slug = result.step_slug
+    cross join lateral (
+      select found.flow_slug from pgflow.runs as found where found.run_id = result.run_id limit 1
+    ) as run
+    cross join lateral (
+      select found.step_index
+      from pgflow.steps as found
+      where found.flow_slug = run.flow_slug
+        and found.step_slug = result.step_slug
+      limit 1
+    ) as step
     order by result.run_id, step.step_index, result.task_index
     limit cardinality(results)
   ) as named
@@ -5178,6 +5184,7 @@ create function pgflow.start_flows(flow_slug text, inputs jsonb[])
 returns setof pgflow.runs
 language plpgsql
 set search_path to pg_catalog, pg_temp
+set enable_seqscan to off
 as $function$
 declare
   new_run_ids uuid[] := array(select gen_random_uuid() from unnest(inputs));
@@ -5191,7 +5198,7 @@ begin
   return query
   select run.*
   from unnest(new_run_ids) with ordinality as new_run (run_id, position)
-  inner join pgflow.runs as run on run.run_id = new_run.run_id
+  cross join lateral (select found.* from pgflow.runs as found where found.run_id = new_run.run_id limit 1) as run
   order by new_run.position;
 end
 $function$;
@@ -5315,10 +5322,13 @@ comment on function pgflow.start_steps(uuid[]) is
 
 create function pgflow.build_inputs(tasks pgflow.step_tasks[])
 returns table (message_id bigint, input jsonb, flow_input jsonb)
-language sql
+language plpgsql
 stable
 set search_path to pg_catalog, pg_temp
 as $function$
+begin
+  -- In PL/pgSQL, where the plan is kept: every claim comes here.
+  return query
   with claimed_tasks as materialized (
     select
       task.flow_slug,
@@ -5382,7 +5392,7 @@ as $function$
     task.message_id,
     case
       when task.step_type = 'map' then map_elements.input
-      when task.deps_count = 0 then '{}'
+      when task.deps_count = 0 then '{}'::jsonb
       else pgflow.dependency_outputs(task.run_id, task.flow_slug, task.step_slug)
     end,
     case
@@ -5395,6 +5405,7 @@ as $function$
     on map_elements.run_id = task.run_id
     and map_elements.step_slug = task.step_slug
     and map_elements.task_index = task.task_index;
+end
 $function$;
 
 comment on function pgflow.build_inputs(pgflow.step_tasks[]) is
@@ -5437,7 +5448,7 @@ comment on function pgflow.attempt_inputs(pgflow.step_tasks[]) is
 'Internal: build_inputs(), with a flaw in place of an input that PostgreSQL can''t hold, so that such a task can fail and does not keep the others from being claimed.';
 
 create function pgflow.begin_attempts(queue_name text, msg_ids bigint[], worker_id uuid, reads int)
-returns setof pgflow.step_tasks
+returns pgflow.step_tasks[]
 language plpgsql
 set search_path to pg_catalog, pg_temp
 as $function$
@@ -5454,8 +5465,22 @@ begin
       started_at = claimed_at,
       last_worker_id = begin_attempts.worker_id,
       lease_extended_until = null
-    where task.queue_name = begin_attempts.queue_name
-      and task.message_id = any(begin_attempts.msg_ids)
+    from (
+      select found.run_id, found.step_slug, found.task_index
+      from unnest(begin_attempts.msg_ids) as passed (msg_id)
+      cross join lateral (
+        select every.run_id, every.step_slug, every.task_index
+        from pgflow.step_tasks as every
+        where every.queue_name = begin_attempts.queue_name
+          and every.message_id = passed.msg_id
+          and every.status = 'queued'
+        limit 1
+      ) as found
+      limit cardinality(begin_attempts.msg_ids)
+    ) as named
+    where task.run_id = named.run_id
+      and task.step_slug = named.step_slug
+      and task.task_index = named.task_index
       and task.status = 'queued'
     returning task.*
   )
@@ -5469,7 +5494,7 @@ begin
     and step.step_slug = started.step_slug;
 
   if claimed is null then
-    return;
+    return '{}';
   end if;
 
   perform pgflow.set_visibility(
@@ -5478,13 +5503,12 @@ begin
     begin_attempts.reads
   );
 
-  return query
-  select started.* from unnest(claimed) as started;
+  return claimed;
 end
 $function$;
 
 comment on function pgflow.begin_attempts(text, bigint[], uuid, int) is
-'Internal: starts an attempt of each queued task with one of these messages: counts it, hides the message until the recovery boundary, and returns the task. The caller holds the locks of the tasks and has classified them. reads as in set_visibility().';
+'Internal: starts an attempt of each queued task with one of these messages: counts it, hides the message until the recovery boundary, and returns the tasks as they are now. The caller holds the locks of the tasks and has classified them. reads as in set_visibility().';
 
 create function pgflow.candidate_messages(queue_name text, max_messages int)
 returns bigint[]
@@ -5647,7 +5671,7 @@ declare
   classes text[];
   reasons text[];
   locked bigint[];
-  claimed pgflow.step_tasks[] := '{}';
+  claimed pgflow.step_tasks[];
   unsupported bigint[];
 begin
   locked := pgflow.lock_tasks((worker).queue_name, msg_ids);
@@ -5676,19 +5700,16 @@ begin
     return;
   end if;
 
-  claimed := array(
-    select begun
-    from pgflow.begin_attempts(
-      (worker).queue_name,
-      array(
-        select message.msg_id
-        from unnest(ids, classes) as message (msg_id, class)
-        where message.class = 'claimable'
-          and message.msg_id in (select unnest(locked))
-      ),
-      (worker).worker_id,
-      reads
-    ) as begun
+  claimed := pgflow.begin_attempts(
+    (worker).queue_name,
+    array(
+      select message.msg_id
+      from unnest(ids, classes) as message (msg_id, class)
+      where message.class = 'claimable'
+        and message.msg_id in (select unnest(locked))
+    ),
+    (worker).worker_id,
+    reads
   );
 
   if 'started' = any(classes) then
@@ -5919,11 +5940,17 @@ begin
     cancelled_at = case when state.status <> 'skipped' then clock_timestamp() end
   from (
     select active.run_id, active.step_slug, active.task_index
-    from pgflow.step_tasks as active
-    where active.queue_name = clear_terminal_messages.queue_name
-      and active.message_id = any(msg_ids)
-      and pgflow.task_is_active(active.status)
-    for no key update skip locked
+    from unnest(msg_ids) as passed (msg_id)
+    cross join lateral (
+      select every.run_id, every.step_slug, every.task_index
+      from pgflow.step_tasks as every
+      where every.queue_name = clear_terminal_messages.queue_name
+        and every.message_id = passed.msg_id
+        and pgflow.task_is_active(every.status)
+      limit 1
+      for no key update skip locked
+    ) as active
+    limit cardinality(msg_ids)
   ) as leftover
   inner join pgflow.step_states as state
     on state.run_id = leftover.run_id
@@ -5963,12 +5990,17 @@ begin
       )
     )
   into messages, visible_at
-  from pgflow.step_tasks as task
+  from unnest(msg_ids) as passed (msg_id)
+  cross join lateral (
+    select every.*
+    from pgflow.step_tasks as every
+    where every.queue_name = defer_messages.queue_name
+      and every.message_id = passed.msg_id
+    limit 1
+  ) as task
   inner join pgflow.step_options as step
     on step.flow_slug = task.flow_slug
-    and step.step_slug = task.step_slug
-  where task.queue_name = defer_messages.queue_name
-    and task.message_id = any(msg_ids);
+    and step.step_slug = task.step_slug;
 
   if messages is not null then
     perform pgflow.set_visibility(messages, visible_at);
@@ -6078,15 +6110,36 @@ begin
   -- Skipping what is locked can still wait: when one update of a row commits at the moment of the look, the next one is
   -- waited for. So the order is the one in which results lock tasks, and no two sessions ever wait for each other.
   return array(
-    select task.message_id
-    from pgflow.step_tasks as task
-    inner join pgflow.steps as step
-      on step.flow_slug = task.flow_slug
-      and step.step_slug = task.step_slug
-    where task.queue_name = lock_tasks.queue_name
-      and task.message_id = any(lock_tasks.msg_ids)
-    order by task.run_id, step.step_index, task.task_index
-    for no key update of task skip locked
+    select locked.message_id
+    from (
+      select found.run_id, found.step_slug, found.task_index, step.step_index
+      from unnest(lock_tasks.msg_ids) as passed (msg_id)
+      cross join lateral (
+        select task.flow_slug, task.run_id, task.step_slug, task.task_index
+        from pgflow.step_tasks as task
+        where task.queue_name = lock_tasks.queue_name
+          and task.message_id = passed.msg_id
+        limit 1
+      ) as found
+      cross join lateral (
+        select every.step_index
+        from pgflow.steps as every
+        where every.flow_slug = found.flow_slug
+          and every.step_slug = found.step_slug
+        limit 1
+      ) as step
+      order by found.run_id, step.step_index, found.task_index
+      limit cardinality(lock_tasks.msg_ids)
+    ) as named
+    cross join lateral (
+      select task.message_id
+      from pgflow.step_tasks as task
+      where task.run_id = named.run_id
+        and task.step_slug = named.step_slug
+        and task.task_index = named.task_index
+      limit 1
+      for no key update skip locked
+    ) as locked
   );
 end
 $function$;
@@ -6347,18 +6400,15 @@ begin
 
   locked := pgflow.lock_tasks(queue, msg_ids);
 
-  claimed := array(
-    select begun
-    from pgflow.begin_attempts(
-      queue,
-      array(
-        select message.msg_id
-        from pgflow.classify_messages(queue, start_tasks.flow_slug, null, locked) as message
-        where message.class = 'claimable'
-      ),
-      start_tasks.worker_id,
-      0
-    ) as begun
+  claimed := pgflow.begin_attempts(
+    queue,
+    array(
+      select message.msg_id
+      from pgflow.classify_messages(queue, start_tasks.flow_slug, null, locked) as message
+      where message.class = 'claimable'
+    ),
+    start_tasks.worker_id,
+    0
   );
 
   return query
