@@ -92,4 +92,4 @@ end
 $function$;
 
 comment on function pgflow.start_tasks(text, bigint[], uuid) is
-'Claims the tasks of messages that the caller has read from a flow-mode flow''s queue, and returns them with their input. Ids that are not queued tasks of a started step are ignored; a worker that was told to stop, of a disabled function or of a fenced flow gets no rows. Raises PF010 for a step-mode flow, PF013 for a worker without a row. As in pgflow 0.14.';
+'Claims the tasks of messages that the caller has read from a flow-mode flow''s queue, and returns them with their input. Commit the read first: one transaction that reads and claims holds messages while it waits for tasks, and can deadlock with a fence. Ids that are not queued tasks of a started step are ignored; a worker that was told to stop, of a disabled function or of a fenced flow gets no rows. Raises PF010 for a step-mode flow, PF013 for a worker without a row. As in pgflow 0.14.';

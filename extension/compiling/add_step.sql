@@ -38,6 +38,8 @@ begin
       hint = 'Compile the complete shape with pgflow.ensure_flow_compiled(), under a new flow slug.';
   end if;
 
+  perform pgflow.check_routes(add_step.flow_slug, null);
+
   if add_step.step_type = 'map' and cardinality(add_step.deps_slugs) > 1 then
     raise exception using
       errcode = 'PF008',
@@ -108,4 +110,4 @@ end
 $function$;
 
 comment on function pgflow.add_step(text, text, text[], int, int, int, int, text, jsonb, jsonb, text, text) is
-'Adds a step at the end of a flow-mode flow and returns its row; one that exists is returned as it is. deps_slugs: steps it waits for. max_attempts counts starts; base_delay, timeout and start_delay are in seconds; null takes the flow''s (start_delay: 0). step_type: single or map. when_unmet and when_exhausted: fail, skip or skip-cascade. Raises PF009 (step-mode flow), PF008 (a map with several dependencies); other bad values violate the tables'' constraints.';
+'Adds a step at the end of a flow-mode flow and returns its row; one that exists is returned as it is. deps_slugs: steps it waits for. max_attempts counts starts; base_delay, timeout and start_delay are in seconds; null takes the flow''s (start_delay: 0). step_type: single or map. when_unmet and when_exhausted: fail, skip or skip-cascade. Raises PF009 (step-mode flow), PF007 (the queue of the flow is not what was made with it), PF008 (a map with several dependencies); other bad values violate the tables'' constraints.';

@@ -28,4 +28,4 @@ end
 $function$;
 
 comment on function pgflow.emit_event(text, jsonb) is
-'Hands one event to realtime.send where that exists (topic pgflow:run:<run_id>), else to the channel pgflow where the setting pgflow.events is notify, else nowhere. Payloads and names are those of pgflow 0.14.';
+'Hands one event to realtime.send where that exists in a trusted schema (topic pgflow:run:<run_id>), else to the channel pgflow where the setting pgflow.events is notify, else nowhere. Payloads and names are those of pgflow 0.14.';

@@ -5,10 +5,11 @@ stable
 begin atomic
   select
     case
-      when to_regprocedure('realtime.send(jsonb, text, text, boolean)') is not null then 'realtime'
+      when to_regprocedure('realtime.send(jsonb, text, text, boolean)') is not null
+        and pgflow.is_trusted_schema('realtime') then 'realtime'
       when current_setting('pgflow.events', true) = 'notify' then 'notify'
     end;
 end;
 
 comment on function pgflow.event_sink() is
-'Where events go: realtime (realtime.send exists), notify (the setting pgflow.events is notify), or null: nowhere, and then no event is built at all.';
+'Where events go: realtime (realtime.send exists, in a schema that is_trusted_schema()), notify (the setting pgflow.events is notify), or null: nowhere, and then no event is built at all.';

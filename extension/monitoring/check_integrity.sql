@@ -33,9 +33,12 @@ begin
         else format('task %s of step "%s" of run %s', found_fault.task_index, found_fault.step_slug, found_fault.run_id)
       end,
       case
-        when found_fault.run_id is null then 'no active task belongs to this message'
+        when found_fault.run_id is null then found_fault.detail
         else format(
-          'its message %s is not on queue "%s"', coalesce(found_fault.msg_id::text, '(none)'), found_fault.queue_name
+          'message %s of queue "%s": %s',
+          coalesce(found_fault.msg_id::text, '(none)'),
+          found_fault.queue_name,
+          found_fault.detail
         )
       end
     from pgflow.message_faults(check_integrity.flow_slug) as found_fault

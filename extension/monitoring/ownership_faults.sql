@@ -24,6 +24,7 @@ as $function$
       where flow.flow_slug = queue.flow_slug
         and flow.queue_mode = 'flow'
         and queue.step_slug is null
+        and queue.queue_name = lower(flow.flow_slug collate "C")
     )
     and not exists (
       select

@@ -5,7 +5,8 @@ returns table (
   messages_visible bigint,
   messages_in_flight bigint,
   messages_delayed bigint,
-  oldest_enqueued_at timestamptz
+  oldest_enqueued_at timestamptz,
+  visible_since timestamptz
 )
 language plpgsql
 stable
@@ -33,7 +34,8 @@ begin
             count(*) filter (where message.vt <= $2),
             count(*) filter (where message.vt > $2 and started.message_id is not null),
             count(*) filter (where message.vt > $2 and started.message_id is null),
-            min(message.enqueued_at)
+            min(message.enqueued_at),
+            min(message.vt) filter (where message.vt <= $2)
           from pgmq.%I as message
           left join (
             select task.message_id
@@ -48,11 +50,11 @@ begin
     exception
       -- A view of what is wrong must not itself fail over a queue that somebody dropped, or put something else in its place.
       when undefined_table or undefined_column or undefined_function or wrong_object_type then
-        return query select owned_queue, null::bigint, null::bigint, null::bigint, null::bigint, null::timestamptz;
+        return query select owned_queue, null::bigint, null::bigint, null::bigint, null::bigint, null::timestamptz, null::timestamptz;
     end;
   end loop;
 end
 $function$;
 
 comment on function pgflow.queue_depths(text) is
-'How many messages each owned queue (of one flow, or of all) holds: visible ones can be read now; those in flight belong to a started task and are hidden; delayed ones are hidden for another reason, such as a start delay, a retry or a read without a claim. Nulls: the queue''s table is gone. Reads each queue once.';
+'How many messages each owned queue (of one flow, or of all) holds: visible ones can be read now; those in flight belong to a started task and are hidden; delayed ones are hidden for another reason, such as a start delay, a retry or a read without a claim. visible_since: when the one that waits longest became visible. Nulls: the queue''s table is gone. Reads each queue once.';

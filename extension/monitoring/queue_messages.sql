@@ -1,5 +1,5 @@
 create function pgflow.queue_messages(flow_slug text default null)
-returns table (queue_name text, msg_id bigint, enqueued_at timestamptz)
+returns table (queue_name text, msg_id bigint, enqueued_at timestamptz, visible_at timestamptz)
 language plpgsql
 stable
 cost 1000
@@ -18,7 +18,7 @@ begin
   loop
     begin
       return query execute format(
-        'select $1, message.msg_id, message.enqueued_at from pgmq.%I as message', 'q_' || owned_queue
+        'select $1, message.msg_id, message.enqueued_at, message.vt from pgmq.%I as message', 'q_' || owned_queue
       )
       using owned_queue;
     exception

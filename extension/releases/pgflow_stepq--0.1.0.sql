@@ -520,6 +520,24 @@ comment on column pgflow.error_codes.sqlstate is 'The five characters that clien
 comment on column pgflow.error_codes.condition is 'The condition in a few words.';
 comment on column pgflow.error_codes.meaning is 'What has happened when it is raised.';
 
+create function pgflow.is_trusted_schema(schema_name text)
+returns boolean
+language sql
+stable
+begin atomic
+  select exists (
+    select
+    from pg_namespace as namespace
+    cross join pg_namespace as home
+    where namespace.nspname = is_trusted_schema.schema_name
+      and home.nspname = 'pgflow'
+      and pg_has_role(namespace.nspowner, home.nspowner, 'member')
+  );
+end;
+
+comment on function pgflow.is_trusted_schema(text) is
+'Internal: whether a schema exists and its owner has the rights of the owner of pgflow anyway (is that role, a member of it, or a superuser). Anybody who may create schemas could make one named realtime, net, vault or cron, and what stands in it would run with the rights of whoever calls the engine.';
+
 create type pgflow.message_class as (
   msg_id bigint,
   class text,
@@ -2255,6 +2273,8 @@ begin
       hint = 'Compile the complete shape with pgflow.ensure_flow_compiled(), under a new flow slug.';
   end if;
 
+  perform pgflow.check_routes(add_step.flow_slug, null);
+
   if add_step.step_type = 'map' and cardinality(add_step.deps_slugs) > 1 then
     raise exception using
       errcode = 'PF008',
@@ -2325,7 +2345,7 @@ end
 $function$;
 
 comment on function pgflow.add_step(text, text, text[], int, int, int, int, text, jsonb, jsonb, text, text) is
-'Adds a step at the end of a flow-mode flow and returns its row; one that exists is returned as it is. deps_slugs: steps it waits for. max_attempts counts starts; base_delay, timeout and start_delay are in seconds; null takes the flow''s (start_delay: 0). step_type: single or map. when_unmet and when_exhausted: fail, skip or skip-cascade. Raises PF009 (step-mode flow), PF008 (a map with several dependencies); other bad values violate the tables'' constraints.';
+'Adds a step at the end of a flow-mode flow and returns its row; one that exists is returned as it is. deps_slugs: steps it waits for. max_attempts counts starts; base_delay, timeout and start_delay are in seconds; null takes the flow''s (start_delay: 0). step_type: single or map. when_unmet and when_exhausted: fail, skip or skip-cascade. Raises PF009 (step-mode flow), PF007 (the queue of the flow is not what was made with it), PF008 (a map with several dependencies); other bad values violate the tables'' constraints.';
 
 create function pgflow.check_caller_routes(flow_slug text, derived jsonb, given jsonb)
 returns void
@@ -4262,7 +4282,7 @@ end
 $function$;
 
 comment on function pgflow.emit_event(text, jsonb) is
-'Hands one event to realtime.send where that exists (topic pgflow:run:<run_id>), else to the channel pgflow where the setting pgflow.events is notify, else nowhere. Payloads and names are those of pgflow 0.14.';
+'Hands one event to realtime.send where that exists in a trusted schema (topic pgflow:run:<run_id>), else to the channel pgflow where the setting pgflow.events is notify, else nowhere. Payloads and names are those of pgflow 0.14.';
 
 create function pgflow.emit_run_events(run_ids uuid[], error_messages text[] default null)
 returns void
@@ -4407,13 +4427,14 @@ stable
 begin atomic
   select
     case
-      when to_regprocedure('realtime.send(jsonb, text, text, boolean)') is not null then 'realtime'
+      when to_regprocedure('realtime.send(jsonb, text, text, boolean)') is not null
+        and pgflow.is_trusted_schema('realtime') then 'realtime'
       when current_setting('pgflow.events', true) = 'notify' then 'notify'
     end;
 end;
 
 comment on function pgflow.event_sink() is
-'Where events go: realtime (realtime.send exists), notify (the setting pgflow.events is notify), or null: nowhere, and then no event is built at all.';
+'Where events go: realtime (realtime.send exists, in a schema that is_trusted_schema()), notify (the setting pgflow.events is notify), or null: nowhere, and then no event is built at all.';
 
 create function pgflow.fail_steps(endings pgflow.step_ending[])
 returns pgflow.message_ref[]
@@ -6427,7 +6448,7 @@ end
 $function$;
 
 comment on function pgflow.start_tasks(text, bigint[], uuid) is
-'Claims the tasks of messages that the caller has read from a flow-mode flow''s queue, and returns them with their input. Ids that are not queued tasks of a started step are ignored; a worker that was told to stop, of a disabled function or of a fenced flow gets no rows. Raises PF010 for a step-mode flow, PF013 for a worker without a row. As in pgflow 0.14.';
+'Claims the tasks of messages that the caller has read from a flow-mode flow''s queue, and returns them with their input. Commit the read first: one transaction that reads and claims holds messages while it waits for tasks, and can deadlock with a fence. Ids that are not queued tasks of a started step are ignored; a worker that was told to stop, of a disabled function or of a fenced flow gets no rows. Raises PF010 for a step-mode flow, PF013 for a worker without a row. As in pgflow 0.14.';
 
 create function pgflow.worker_standing(worker_id uuid)
 returns table (errcode text, reason text)
@@ -6736,11 +6757,11 @@ begin
       hint = 'Pass how many hours of the log to keep, for example 24.';
   end if;
 
-  if to_regclass('cron.job_run_details') is null then
+  if to_regclass('cron.job_run_details') is null or not pgflow.is_trusted_schema('cron') then
     raise exception using
       errcode = 'PF019',
       message = 'There is no log to clean up: pg_cron is not installed in this database.',
-      detail = 'The log is the table cron.job_run_details.',
+      detail = 'The log is the table cron.job_run_details, in a schema whose owner has the rights of the owner of pgflow.',
       hint = 'Without pg_cron nothing writes such a log; leave the call out.';
   end if;
 
@@ -7327,11 +7348,15 @@ as $function$
 declare
   job_id bigint;
 begin
-  if to_regclass('cron.job') is null then
+  if to_regclass('cron.job') is null or not pgflow.is_trusted_schema('cron') then
     raise exception using
       errcode = 'PF019',
       message = format('Job "%s" can''t be scheduled: pg_cron is not installed in this database.', job_name),
-      detail = format('Wanted: %s, on the schedule "%s".', command, coalesce(cron_schedule, 'null')),
+      detail = format(
+        'Wanted: %s, on the schedule "%s". Schema cron must belong to a role with the rights of the owner of pgflow.',
+        command,
+        coalesce(cron_schedule, 'null')
+      ),
       hint = format(
         'Run create extension pg_cron, or let a scheduler of your own run this statement as often: %s', command
       );
@@ -7395,7 +7420,9 @@ begin
     inner join pg_namespace as namespace on namespace.oid = procedure.pronamespace
     where namespace.nspname = 'net'
       and procedure.proname = 'http_post'
-  ) then
+  )
+    or not pgflow.is_trusted_schema('net')
+  then
     return;
   end if;
 
@@ -7404,7 +7431,7 @@ begin
     return;
   end if;
 
-  if to_regclass('vault.decrypted_secrets') is null then
+  if to_regclass('vault.decrypted_secrets') is null or not pgflow.is_trusted_schema('vault') then
     return;
   end if;
 
@@ -7429,21 +7456,26 @@ end
 $function$;
 
 comment on function pgflow.start_request() is
-'Internal: where and with which headers worker functions are called over HTTP. No row when they can''t be: pg_net is not installed, or a secret is missing from the vault.';
+'Internal: where and with which headers worker functions are called over HTTP. No row when they can''t be: pg_net is not installed, a secret is missing from the vault, or the schema of either is not trusted.';
 
 create function pgflow.subscription_queue(flow_slug text, step_slug text)
 returns text
 language sql
 stable
 begin atomic
-  select queue.queue_name
-  from pgflow.queues as queue
-  where queue.flow_slug = subscription_queue.flow_slug
-    and queue.step_slug is not distinct from subscription_queue.step_slug;
+  select coalesce(
+    (
+      select step.queue_name
+      from pgflow.steps as step
+      where step.flow_slug = subscription_queue.flow_slug
+        and step.step_slug = subscription_queue.step_slug
+    ),
+    lower(subscription_queue.flow_slug collate "C")
+  );
 end;
 
 comment on function pgflow.subscription_queue(text, text) is
-'Internal: the queue of a subscription: the private one of a step, or, for a null step, the one of a flow-mode flow.';
+'Internal: the queue of a subscription: the private one of a step, or, for a null step, the one of a flow-mode flow. The caller has checked both and their routes.';
 
 create function pgflow.track_worker_function(function_name text)
 returns void
@@ -8169,7 +8201,8 @@ returns table (
   messages_visible bigint,
   messages_in_flight bigint,
   messages_delayed bigint,
-  oldest_enqueued_at timestamptz
+  oldest_enqueued_at timestamptz,
+  visible_since timestamptz
 )
 language plpgsql
 stable
@@ -8197,7 +8230,8 @@ begin
             count(*) filter (where message.vt <= $2),
             count(*) filter (where message.vt > $2 and started.message_id is not null),
             count(*) filter (where message.vt > $2 and started.message_id is null),
-            min(message.enqueued_at)
+            min(message.enqueued_at),
+            min(message.vt) filter (where message.vt <= $2)
           from pgmq.%I as message
           left join (
             select task.message_id
@@ -8212,14 +8246,14 @@ begin
     exception
       -- A view of what is wrong must not itself fail over a queue that somebody dropped, or put something else in its place.
       when undefined_table or undefined_column or undefined_function or wrong_object_type then
-        return query select owned_queue, null::bigint, null::bigint, null::bigint, null::bigint, null::timestamptz;
+        return query select owned_queue, null::bigint, null::bigint, null::bigint, null::bigint, null::timestamptz, null::timestamptz;
     end;
   end loop;
 end
 $function$;
 
 comment on function pgflow.queue_depths(text) is
-'How many messages each owned queue (of one flow, or of all) holds: visible ones can be read now; those in flight belong to a started task and are hidden; delayed ones are hidden for another reason, such as a start delay, a retry or a read without a claim. Nulls: the queue''s table is gone. Reads each queue once.';
+'How many messages each owned queue (of one flow, or of all) holds: visible ones can be read now; those in flight belong to a started task and are hidden; delayed ones are hidden for another reason, such as a start delay, a retry or a read without a claim. visible_since: when the one that waits longest became visible. Nulls: the queue''s table is gone. Reads each queue once.';
 
 create function pgflow.queue_is_unreplaced(queue_name text)
 returns boolean
@@ -8241,7 +8275,7 @@ comment on function pgflow.queue_is_unreplaced(text) is
 'Internal: false when a queue''s table was dropped or made again since the snapshot of the query was taken. What was read of it then doesn''t belong to the tasks of that snapshot.';
 
 create function pgflow.queue_messages(flow_slug text default null)
-returns table (queue_name text, msg_id bigint, enqueued_at timestamptz)
+returns table (queue_name text, msg_id bigint, enqueued_at timestamptz, visible_at timestamptz)
 language plpgsql
 stable
 cost 1000
@@ -8260,7 +8294,7 @@ begin
   loop
     begin
       return query execute format(
-        'select $1, message.msg_id, message.enqueued_at from pgmq.%I as message', 'q_' || owned_queue
+        'select $1, message.msg_id, message.enqueued_at, message.vt from pgmq.%I as message', 'q_' || owned_queue
       )
       using owned_queue;
     exception
@@ -8352,9 +8386,12 @@ begin
         else format('task %s of step "%s" of run %s', found_fault.task_index, found_fault.step_slug, found_fault.run_id)
       end,
       case
-        when found_fault.run_id is null then 'no active task belongs to this message'
+        when found_fault.run_id is null then found_fault.detail
         else format(
-          'its message %s is not on queue "%s"', coalesce(found_fault.msg_id::text, '(none)'), found_fault.queue_name
+          'message %s of queue "%s": %s',
+          coalesce(found_fault.msg_id::text, '(none)'),
+          found_fault.queue_name,
+          found_fault.detail
         )
       end
     from pgflow.message_faults(check_integrity.flow_slug) as found_fault
@@ -8598,14 +8635,15 @@ returns table (
   run_id uuid,
   task_index int,
   msg_id bigint,
-  since timestamptz
+  since timestamptz,
+  detail text
 )
 language sql
 stable
 set search_path to pg_catalog, pg_temp
 as $function$
   with message as materialized (
-    select message.queue_name, message.msg_id, message.enqueued_at
+    select message.queue_name, message.msg_id, message.enqueued_at, message.visible_at
     from pgflow.queue_messages(only_flow) as message
   ),
   active as (
@@ -8615,26 +8653,51 @@ as $function$
       and (only_flow is null or task.flow_slug = only_flow)
   )
   select
-    case when message.msg_id is null then 'task without a message' else 'message without a task' end as kind,
+    case
+      when message.msg_id is null then 'task without a message'
+      when active.run_id is null then 'message without a task'
+      else 'message hidden too long'
+    end as kind,
     coalesce(active.flow_slug, queue.flow_slug) as flow_slug,
     coalesce(active.step_slug, queue.step_slug) as step_slug,
     coalesce(active.queue_name, queue.queue_name) as queue_name,
     active.run_id,
     active.task_index,
     coalesce(active.message_id, message.msg_id) as msg_id,
-    coalesce(active.started_at, active.queued_at, message.enqueued_at) as since
+    coalesce(active.started_at, active.queued_at, message.enqueued_at) as since,
+    case
+      when message.msg_id is null then 'its message is not on the queue, so no worker can find the task'
+      when active.run_id is null then 'no active task belongs to it; a worker that reads it stops with PF011'
+      else format(
+        'no worker can read it before %s, an hour and more after any delay of its step; '
+        'select pgmq.set_vt(''%s'', %s, 0) shows it now',
+        message.visible_at,
+        message.queue_name,
+        message.msg_id
+      )
+    end as detail
   from active
   full outer join message
     on message.queue_name = active.queue_name
     and message.msg_id = active.message_id
   left join pgflow.queues as queue on queue.queue_name = message.queue_name
+  left join pgflow.step_options as step
+    on step.flow_slug = active.flow_slug
+    and step.step_slug = active.step_slug
   where active.run_id is null
     -- Recompilation replaces a queue with its tasks, but the new one shows at once and the tasks by snapshot.
-    or (message.msg_id is null and pgflow.queue_is_unreplaced(active.queue_name));
+    or (message.msg_id is null and pgflow.queue_is_unreplaced(active.queue_name))
+    -- An hour for readers that hide what they have not claimed yet.
+    or (
+      active.status = 'queued'
+      and message.visible_at > clock_timestamp() + interval '1 hour' + make_interval(
+        secs => greatest(step.start_delay, pgflow.calculate_retry_delay(step.base_delay, active.attempts_count))
+      )
+    );
 $function$;
 
 comment on function pgflow.message_faults(text) is
-'Where tasks and messages of one flow, or of all, don''t match: active tasks without a message on their queue, and messages on owned queues without an active task. Reads every active task and every message of the owned queues.';
+'Where tasks and messages of one flow, or of all, don''t match: active tasks without a message on their queue, messages on owned queues without an active task, and messages of queued tasks that are hidden for an hour more than any delay of their step. Reads every active task and every message of the owned queues.';
 
 create function pgflow.ownership_faults(only_flow text default null)
 returns table (code text, subject text, detail text)
@@ -8662,6 +8725,7 @@ as $function$
       where flow.flow_slug = queue.flow_slug
         and flow.queue_mode = 'flow'
         and queue.step_slug is null
+        and queue.queue_name = lower(flow.flow_slug collate "C")
     )
     and not exists (
       select
@@ -8944,6 +9008,31 @@ select
 from pgflow.unserved_queues as gap
 union all
 select
+  'waiting too long' as kind,
+  queue.flow_slug,
+  queue.step_slug,
+  queue.queue_name,
+  null::uuid as run_id,
+  null::int as task_index,
+  null::bigint as msg_id,
+  clock_timestamp() - depth.visible_since as age,
+  format(
+    '%s messages could be claimed, one of them for more than an hour; live workers that serve this queue: %s',
+    depth.messages_visible,
+    pool.live_workers
+  ) as reason
+from pgflow.queue_depths() as depth
+inner join pgflow.queues as queue on queue.queue_name = depth.queue_name
+cross join lateral (
+  select count(*) as live_workers
+  from pgflow.queue_workers as worker
+  where worker.queue_name = depth.queue_name
+    and worker.is_serving
+) as pool
+where depth.visible_since < clock_timestamp() - interval '1 hour'
+  and pool.live_workers > 0
+union all
+select
   fault.kind,
   fault.flow_slug,
   fault.step_slug,
@@ -8952,10 +9041,7 @@ select
   fault.task_index,
   fault.msg_id,
   clock_timestamp() - fault.since as age,
-  case fault.kind
-    when 'task without a message' then 'its message is not on the queue, so no worker can find the task'
-    else 'no active task belongs to it; a worker that reads it stops with PF011'
-  end as reason
+  fault.detail as reason
 from pgflow.message_faults() as fault
 union all
 select
@@ -8989,12 +9075,12 @@ from pgflow.step_tasks as task
 where task.permanently_stalled_at is not null;
 
 comment on view pgflow.stuck_work is
-'What an operator must look at: queues with waiting work and no live worker, active tasks without a message, messages without an active task, tasks past their recovery boundary, and tasks whose last attempt was lost with its worker. Reads the queues and all tasks, so it is for people and alerts, not for a tight loop.';
+'What an operator must look at: queues with waiting work and no live worker, queues where work could be claimed for an hour although a worker is there, active tasks without a message, messages without an active task or hidden far longer than their step asks for, tasks past their recovery boundary, and tasks whose last attempt was lost with its worker. Reads the queues and all tasks, so it is for people and alerts, not for a tight loop.';
 comment on column pgflow.stuck_work.kind is
-'no live worker, task without a message, message without a task, stalled or permanently stalled.';
+'no live worker, waiting too long, task without a message, message without a task, message hidden too long, stalled or permanently stalled.';
 comment on column pgflow.stuck_work.step_slug is 'Null: any step of a flow-mode flow.';
 comment on column pgflow.stuck_work.age is
-'How long it has been so: since the oldest message was sent, the task was started or queued, the message was sent, the recovery boundary passed, or the task was given up.';
+'How long it has been so: since the oldest message was sent, the first one became visible, the task was started or queued, the message was sent, the recovery boundary passed, or the task was given up.';
 
 create function pgflow.time_faults(only_flow text default null)
 returns table (code text, subject text, detail text)

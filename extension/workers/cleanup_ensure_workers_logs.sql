@@ -12,11 +12,11 @@ begin
       hint = 'Pass how many hours of the log to keep, for example 24.';
   end if;
 
-  if to_regclass('cron.job_run_details') is null then
+  if to_regclass('cron.job_run_details') is null or not pgflow.is_trusted_schema('cron') then
     raise exception using
       errcode = 'PF019',
       message = 'There is no log to clean up: pg_cron is not installed in this database.',
-      detail = 'The log is the table cron.job_run_details.',
+      detail = 'The log is the table cron.job_run_details, in a schema whose owner has the rights of the owner of pgflow.',
       hint = 'Without pg_cron nothing writes such a log; leave the call out.';
   end if;
 

@@ -6,11 +6,15 @@ as $function$
 declare
   job_id bigint;
 begin
-  if to_regclass('cron.job') is null then
+  if to_regclass('cron.job') is null or not pgflow.is_trusted_schema('cron') then
     raise exception using
       errcode = 'PF019',
       message = format('Job "%s" can''t be scheduled: pg_cron is not installed in this database.', job_name),
-      detail = format('Wanted: %s, on the schedule "%s".', command, coalesce(cron_schedule, 'null')),
+      detail = format(
+        'Wanted: %s, on the schedule "%s". Schema cron must belong to a role with the rights of the owner of pgflow.',
+        command,
+        coalesce(cron_schedule, 'null')
+      ),
       hint = format(
         'Run create extension pg_cron, or let a scheduler of your own run this statement as often: %s', command
       );

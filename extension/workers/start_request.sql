@@ -15,7 +15,9 @@ begin
     inner join pg_namespace as namespace on namespace.oid = procedure.pronamespace
     where namespace.nspname = 'net'
       and procedure.proname = 'http_post'
-  ) then
+  )
+    or not pgflow.is_trusted_schema('net')
+  then
     return;
   end if;
 
@@ -24,7 +26,7 @@ begin
     return;
   end if;
 
-  if to_regclass('vault.decrypted_secrets') is null then
+  if to_regclass('vault.decrypted_secrets') is null or not pgflow.is_trusted_schema('vault') then
     return;
   end if;
 
@@ -49,4 +51,4 @@ end
 $function$;
 
 comment on function pgflow.start_request() is
-'Internal: where and with which headers worker functions are called over HTTP. No row when they can''t be: pg_net is not installed, or a secret is missing from the vault.';
+'Internal: where and with which headers worker functions are called over HTTP. No row when they can''t be: pg_net is not installed, a secret is missing from the vault, or the schema of either is not trusted.';

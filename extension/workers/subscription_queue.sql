@@ -3,11 +3,16 @@ returns text
 language sql
 stable
 begin atomic
-  select queue.queue_name
-  from pgflow.queues as queue
-  where queue.flow_slug = subscription_queue.flow_slug
-    and queue.step_slug is not distinct from subscription_queue.step_slug;
+  select coalesce(
+    (
+      select step.queue_name
+      from pgflow.steps as step
+      where step.flow_slug = subscription_queue.flow_slug
+        and step.step_slug = subscription_queue.step_slug
+    ),
+    lower(subscription_queue.flow_slug collate "C")
+  );
 end;
 
 comment on function pgflow.subscription_queue(text, text) is
-'Internal: the queue of a subscription: the private one of a step, or, for a null step, the one of a flow-mode flow.';
+'Internal: the queue of a subscription: the private one of a step, or, for a null step, the one of a flow-mode flow. The caller has checked both and their routes.';

@@ -1,7 +1,7 @@
 begin;
 \ir ../workers/helpers.psql
 
-select plan(13);
+select plan(17);
 
 select pg_temp.compile('f', 'step', jsonb_build_array(pg_temp.map('a', more => pg_temp.options(max_attempts => 2)), pg_temp.step('b')));
 select pg_temp.compile('calm', 'step', jsonb_build_array(pg_temp.step('a')));
@@ -20,6 +20,34 @@ select alike(
   (select reason from pgflow.stuck_work), '1 messages wait and no live worker serves this queue; %', 'with the reason'
 );
 select pgflow.register_worker(pg_temp.id('b'), 'b', 'f', 'b');
+
+-- Waiting, though somebody is there.
+update pgmq.q_f__b set vt = clock_timestamp() - interval '59 minutes', enqueued_at = now() - interval '3 days';
+select is_empty('select * from pgflow.stuck_work', 'a backlog of less than an hour is nothing special');
+update pgmq.q_f__b set vt = clock_timestamp() - interval '61 minutes';
+select results_eq(
+  $$
+    select kind, flow_slug, step_slug, queue_name, run_id, age between interval '60 minutes' and interval '62 minutes', reason
+    from pgflow.stuck_work
+  $$,
+  $$
+    values (
+      'waiting too long', 'f', 'b', 'f__b', null::uuid, true,
+      '1 messages could be claimed, one of them for more than an hour; live workers that serve this queue: 1'
+    )
+  $$,
+  'work that nobody has claimed for an hour is listed, counted from when it could be'
+);
+update pgmq.q_f__b set vt = clock_timestamp() + interval '10 years';
+select results_eq(
+  $$select kind, step_slug, run_id, task_index, msg_id from pgflow.stuck_work$$,
+  $$values ('message hidden too long', 'b', pg_temp.id('r'), 0, 1::bigint)$$,
+  'and so is a message that nobody can read for years'
+);
+select alike(
+  (select reason from pgflow.stuck_work), '%select pgmq.set_vt(''f__b'', 1, 0) shows it now', 'with the way out'
+);
+update pgmq.q_f__b set vt = clock_timestamp();
 
 -- A task past its boundary.
 select pg_temp.take('f', 'a');

@@ -2,7 +2,7 @@
 begin;
 \ir ../workers/helpers.psql
 
-select plan(39);
+select plan(44);
 
 select pg_temp.compile('f', 'step', jsonb_build_array(pg_temp.step('a'), pg_temp.map('b', 'a'), pg_temp.step('c', 'b')));
 select pg_temp.compile('Plain', 'flow', jsonb_build_array(pg_temp.step('a')));
@@ -96,6 +96,35 @@ select pg_temp.finds(
   $$insert into pgmq.q_plain (vt, message) values (now() + interval '1 hour', '{}')$$,
   array['message_without_a_task: message 2 on queue "plain"'],
   'hidden messages count'
+);
+select pg_temp.finds(
+  $$update pgmq.q_f__b set vt = clock_timestamp() + interval '10 years' where msg_id = 1$$,
+  array['message_hidden_too_long: ' || pg_temp.task_name('going', 'b')],
+  'the message of a queued task is not hidden for years'
+);
+select pg_temp.finds(
+  $$
+    update pgmq.q_f__b set vt = clock_timestamp() + interval '2 days' where msg_id = 1;
+    update pgflow.steps set opt_start_delay = 2 * 86400 where flow_slug = 'f' and step_slug = 'b';
+  $$,
+  '{}',
+  'unless its step says so'
+);
+select pg_temp.finds(
+  $$
+    update pgmq.q_f__b set vt = clock_timestamp() + interval '2 days' where msg_id = 1;
+    update pgflow.steps set opt_base_delay = 86400 where flow_slug = 'f' and step_slug = 'b';
+    update pgflow.step_tasks set attempts_count = 1 where step_slug = 'b' and task_index = 0;
+  $$,
+  '{}',
+  'or its retries'
+);
+select pg_temp.finds(
+  $$
+    update pgmq.q_f__b set vt = clock_timestamp() + interval '59 minutes' where msg_id = 1
+  $$,
+  '{}',
+  'nor is one that somebody has read and not claimed yet'
 );
 
 -- Counters.
@@ -250,6 +279,11 @@ select pg_temp.finds(
   $$insert into pgflow.queues (queue_name, flow_slug, physical_created_at) values ('lost', 'gone', now())$$,
   array['queue_without_use: queue "lost"'],
   'the owner of a queue is there'
+);
+select pg_temp.finds(
+  $$insert into pgflow.queues (queue_name, flow_slug, physical_created_at) values ('plain_too', 'Plain', now())$$,
+  array['queue_without_use: queue "plain_too"'],
+  'a flow-mode flow has one queue'
 );
 select pg_temp.finds(
   $$

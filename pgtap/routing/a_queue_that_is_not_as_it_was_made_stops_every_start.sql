@@ -1,6 +1,6 @@
 begin;
 \ir damages.psql
-select plan(82);
+select plan(85);
 
 -- A start and its plan.
 
@@ -114,6 +114,41 @@ select is_empty(
   $$,
   'of a step-mode flow it changes nothing'
 );
+
+-- Nor does a flow grow over a fault.
+
+select results_eq(
+  $$
+    select damaged.situation, pg_temp.told(damaged.change, 'select (pgflow.add_step(''Whole'', ''late'')).queue_name')
+    from damaged
+    where damaged.queue_mode = 'flow'
+    order by damaged.situation
+  $$,
+  $$
+    select
+      damage.situation,
+      case when damage.fault is null then 'whole (changed)' else 'PF007 The routes of flow "Whole" are not what was compiled.' end
+    from damage
+    order by damage.situation
+  $$,
+  'add_step adds a step only to a flow whose queue is as it was made'
+);
+
+-- An owner row too many.
+
+select is(
+  pg_temp.told(
+    format(
+      'insert into pgflow.queues (queue_name, flow_slug, step_slug, physical_created_at) values (''0'', %L, %L, now())',
+      owner.flow_slug, owner.step_slug
+    ),
+    format(
+      'select (pgflow.register_worker(gen_random_uuid(), ''late'', %L, %L)).queue_name', owner.flow_slug, owner.step_slug
+    )
+  ),
+  owner.queue_name || ' (changed)', 'a worker gets the queue that is routed to: ' || owner.queue_name
+)
+from (values ('Whole', null, 'whole'), ('Steps', 'a', 'steps__a')) as owner (flow_slug, step_slug, queue_name);
 
 -- The other side of a changed row.
 
