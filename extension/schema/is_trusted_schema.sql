@@ -3,14 +3,12 @@ returns boolean
 language sql
 stable
 begin atomic
-  select exists (
-    select
-    from pg_namespace as namespace
-    cross join pg_namespace as home
-    where namespace.nspname = is_trusted_schema.schema_name
-      and home.nspname = 'pgflow'
-      and pg_has_role(namespace.nspowner, home.nspowner, 'member')
-  );
+  select count(*) > 0
+  from pg_namespace as namespace
+  cross join pg_namespace as home
+  where namespace.nspname = is_trusted_schema.schema_name
+    and home.nspname = 'pgflow'
+    and pg_has_role(namespace.nspowner, home.nspowner, 'member');
 end;
 
 comment on function pgflow.is_trusted_schema(text) is
