@@ -1,5 +1,15 @@
 create function pgflow.attempt_inputs(tasks pgflow.step_tasks[])
-returns table (message_id bigint, input jsonb, flow_input jsonb, flaw text)
+returns table (
+  message_id bigint,
+  flow_slug text,
+  run_id uuid,
+  step_slug text,
+  task_index int,
+  attempts_count int,
+  input jsonb,
+  flow_input jsonb,
+  flaw text
+)
 language plpgsql
 stable
 set search_path to pg_catalog, pg_temp
@@ -9,7 +19,7 @@ declare
 begin
   begin
     return query
-    select built.message_id, built.input, built.flow_input, null::text from pgflow.build_inputs(tasks) as built;
+    select built.*, null::text from pgflow.build_inputs(tasks) as built;
     return;
   exception
     -- Outputs that PostgreSQL can hold one by one may be more than it can hold together.
@@ -22,10 +32,13 @@ begin
   loop
     begin
       return query
-      select built.message_id, built.input, built.flow_input, null::text from pgflow.build_inputs(array[task]) as built;
+      select built.*, null::text from pgflow.build_inputs(array[task]) as built;
     exception
       when program_limit_exceeded then
-        return query select task.message_id, null::jsonb, null::jsonb, 'its input can''t be built: ' || sqlerrm;
+        return query
+        select
+          task.message_id, task.flow_slug, task.run_id, task.step_slug, task.task_index, task.attempts_count,
+          null::jsonb, null::jsonb, 'its input can''t be built: ' || sqlerrm;
     end;
   end loop;
 end

@@ -13,7 +13,6 @@ declare
   classes text[];
   reasons text[];
   locked bigint[];
-  claimed pgflow.step_tasks[];
   unsupported bigint[];
 begin
   locked := pgflow.lock_tasks((worker).queue_name, msg_ids);
@@ -42,18 +41,6 @@ begin
     return;
   end if;
 
-  claimed := pgflow.begin_attempts(
-    (worker).queue_name,
-    array(
-      select message.msg_id
-      from unnest(ids, classes) as message (msg_id, class)
-      where message.class = 'claimable'
-        and message.msg_id in (select unnest(locked))
-    ),
-    (worker).worker_id,
-    reads
-  );
-
   if 'started' = any(classes) then
     perform pgflow.defer_messages(
       (worker).queue_name,
@@ -80,14 +67,16 @@ begin
   return query
   select
     message.msg_id,
+    coalesce(
+      attempt.outcome,
+      case
+        when message.class in ('claimable', 'started') then 'deferred'
+        when message.class = 'terminal' then 'archived'
+        else 'gone'
+      end
+    ),
     case
-      when attempt.message_id is not null then 'claimed'
-      when message.class in ('claimable', 'started') then 'deferred'
-      when message.class = 'terminal' then 'archived'
-      else 'gone'
-    end,
-    case
-      when attempt.message_id is not null then given.flaw
+      when attempt.outcome is not null then attempt.reason
       when message.class in ('claimable', 'started') and message.msg_id not in (select unnest(locked))
         then 'another session is working on the task'
       else message.reason
@@ -96,13 +85,21 @@ begin
     attempt.run_id,
     attempt.step_slug,
     attempt.task_index,
-    attempt.attempts_count,
-    given.input,
-    given.flow_input
+    attempt.attempt,
+    attempt.input,
+    attempt.flow_input
   from unnest(ids, classes, reasons) with ordinality as message (msg_id, class, reason, position)
-  left join unnest(claimed) as attempt on attempt.message_id = message.msg_id
   -- Not gathered before they go out: the inputs of a batch may be more than fits into one value.
-  left join pgflow.attempt_inputs(claimed) as given on given.message_id = message.msg_id
+  left join pgflow.claim_queued(
+    worker,
+    array(
+      select claimable.msg_id
+      from unnest(ids, classes) as claimable (msg_id, class)
+      where claimable.class = 'claimable'
+        and claimable.msg_id in (select unnest(locked))
+    ),
+    reads
+  ) as attempt on attempt.msg_id = message.msg_id
   order by message.position;
 end
 $function$;

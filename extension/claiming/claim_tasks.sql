@@ -4,8 +4,12 @@ language plpgsql
 set search_path to pg_catalog, pg_temp
 as $function$
 declare
-  worker pgflow.workers := pgflow.check_subscription(claim_tasks.worker_id);
+  worker pgflow.workers;
 begin
+  perform pgflow.check_subscription(claim_tasks.worker_id);
+
+  select known.* into worker from pgflow.workers as known where known.worker_id = claim_tasks.worker_id;
+
   if (worker.queue_name, worker.flow_slug, worker.step_slug)
     is distinct from (claim_tasks.queue_name, claim_tasks.flow_slug, claim_tasks.step_slug) then
     raise exception using
@@ -27,9 +31,7 @@ begin
     return;
   end if;
 
-  worker := pgflow.lock_subscription(claim_tasks.worker_id);
-
-  if worker.worker_id is null then
+  if not pgflow.lock_subscription(worker) then
     return query
     select
       passed.msg_id,
@@ -49,7 +51,12 @@ begin
   end if;
 
   return query
-  select * from pgflow.claim_batch(worker, msg_ids, 0);
+  select * from pgflow.claim_queued(worker, msg_ids, 0);
+
+  if not found then
+    return query
+    select * from pgflow.claim_batch(worker, msg_ids, 0);
+  end if;
 end
 $function$;
 

@@ -11,6 +11,7 @@ as $function$
 declare
   worker pgflow.workers;
   deadline timestamptz;
+  head bigint[];
   candidates bigint[];
 begin
   if coalesce(max_tasks, 0) not between 1 and 10000
@@ -26,7 +27,13 @@ begin
       hint = 'Pass 0 for max_poll_seconds to look once without waiting.';
   end if;
 
-  worker := pgflow.check_subscription(poll_tasks.worker_id);
+  select known.* into worker from pgflow.workers as known where known.worker_id = poll_tasks.worker_id;
+
+  -- One that never registered has no subscription to look at.
+  if worker.flow_slug is null then
+    perform pgflow.check_subscription(poll_tasks.worker_id);
+  end if;
+
   deadline := clock_timestamp() + make_interval(secs => max_poll_seconds);
 
   -- A stricter level would look at the same snapshot again and again.
@@ -35,22 +42,34 @@ begin
   end if;
 
   loop
-    candidates := pgflow.candidate_messages(worker.queue_name, max_tasks);
+    head := pgflow.visible_messages(worker.queue_name, max_tasks);
 
-    if candidates is null then
-      worker := pgflow.check_subscription(poll_tasks.worker_id);
-      perform pgflow.refuse_missing_queue(worker);
-    end if;
-
-    if candidates <> '{}' then
-      worker := pgflow.lock_subscription(poll_tasks.worker_id);
-
-      if worker.worker_id is not null then
+    if head <> '{}' then
+      if pgflow.lock_subscription(worker) then
         return query
-        select * from pgflow.claim_batch(worker, candidates, 1);
+        select * from pgflow.claim_queued(worker, head, 1);
+
+        -- Other sessions hold some of these tasks, or something else than queued work is among them.
+        if not found then
+          candidates := pgflow.candidate_messages(worker.queue_name, max_tasks);
+
+          if candidates is null then
+            perform pgflow.refuse_missing_queue(worker);
+          elsif candidates <> '{}' then
+            return query
+            select * from pgflow.claim_batch(worker, candidates, 1);
+          end if;
+        end if;
       end if;
 
       return;
+    end if;
+
+    -- A worker that may not claim is told so, whether there is work or not.
+    perform pgflow.check_subscription(poll_tasks.worker_id);
+
+    if head is null then
+      perform pgflow.refuse_missing_queue(worker);
     end if;
 
     exit when clock_timestamp() >= deadline;
@@ -58,9 +77,6 @@ begin
       least(poll_interval_ms / 1000.0, greatest(extract(epoch from deadline - clock_timestamp()), 0.001))
     );
   end loop;
-
-  -- A recompilation that overtook the wait left an empty queue of the same name behind: say so rather than nothing.
-  perform pgflow.check_subscription(poll_tasks.worker_id);
 end
 $function$;
 

@@ -13,7 +13,6 @@ declare
   worker pgflow.workers;
   queue text := lower(start_tasks.flow_slug collate "C");
   locked bigint[];
-  claimed pgflow.step_tasks[];
 begin
   -- Gives way to a recompilation, as every claim does.
   if not pg_try_advisory_xact_lock_shared(pgflow.flow_key(start_tasks.flow_slug)) then
@@ -63,31 +62,31 @@ begin
     return;
   end if;
 
+  worker.queue_name := queue;
+  worker.flow_slug := flow.flow_slug;
+  worker.step_slug := null;
   locked := pgflow.lock_tasks(queue, msg_ids);
-
-  claimed := pgflow.begin_attempts(
-    queue,
-    array(
-      select message.msg_id
-      from pgflow.classify_messages(queue, start_tasks.flow_slug, null, locked) as message
-      where message.class = 'claimable'
-    ),
-    start_tasks.worker_id,
-    0
-  );
 
   return query
   select
     attempt.flow_slug,
     attempt.run_id,
     attempt.step_slug,
-    given.input,
-    attempt.message_id,
+    attempt.input,
+    attempt.msg_id,
     attempt.task_index,
-    given.flow_input
-  from unnest(claimed) as attempt
-  inner join pgflow.attempt_inputs(claimed) as given on given.message_id = attempt.message_id
-  order by attempt.message_id;
+    attempt.flow_input
+  from pgflow.claim_queued(
+    worker,
+    array(
+      select message.msg_id
+      from pgflow.classify_messages(queue, start_tasks.flow_slug, null, locked) as message
+      where message.class = 'claimable'
+      order by message.msg_id
+    ),
+    0
+  ) as attempt
+  where attempt.outcome = 'claimed';
 end
 $function$;
 

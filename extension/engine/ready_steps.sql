@@ -34,7 +34,16 @@ begin atomic
       case
         when step.required_input_pattern is null and step.forbidden_input_pattern is null then null
         when step.deps_count = 0 then run.input
-        else pgflow.dependency_outputs(state.run_id, state.flow_slug, state.step_slug)
+        else coalesce(
+          (
+            select gathered.outputs
+            from pgflow.dependency_outputs as gathered
+            where gathered.run_id = state.run_id
+              and gathered.flow_slug = state.flow_slug
+              and gathered.step_slug = state.step_slug
+          ),
+          '{}'
+        )
       end as input
   ) as condition
   where run.run_id = any(run_ids)

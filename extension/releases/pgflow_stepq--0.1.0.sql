@@ -2135,14 +2135,47 @@ $function$;
 comment on function pgflow.archive_messages(pgflow.message_ref[]) is
 'Internal: moves messages from their queues to the archives of these, whichever queues they are on. Messages that are gone already are passed over. Locks messages in the order of queue and id.';
 
-create function pgflow.set_visibility(messages pgflow.message_ref[], visible_at timestamptz[], reads int default 0)
-returns void
+create function pgflow.set_queue_visibility(queue_name text, msg_ids bigint[], visible_at timestamptz[], reads int default 0)
+returns int
 language plpgsql
 set search_path to pg_catalog, pg_temp
 -- A plain scan of the primary key takes the ids in their order, and never reads a queue as a whole.
 set enable_indexscan to on
 set enable_seqscan to off
 set enable_bitmapscan to off
+as $function$
+declare
+  changed int;
+begin
+  if to_regclass(format('pgmq.%I', 'q_' || set_queue_visibility.queue_name)) is null then
+    return 0;
+  end if;
+
+  execute format(
+    $sql$
+      update pgmq.%I as message
+      set
+        vt = ($2)[array_position($1, message.msg_id)],
+        read_ct = message.read_ct + $3,
+        last_read_at = case when $3 > 0 then clock_timestamp() else message.last_read_at end
+      where message.msg_id = any($1)
+    $sql$,
+    'q_' || set_queue_visibility.queue_name
+  )
+  using msg_ids, visible_at, reads;
+
+  get diagnostics changed = row_count;
+  return changed;
+end
+$function$;
+
+comment on function pgflow.set_queue_visibility(text, bigint[], timestamptz[], int) is
+'Internal: sets when each of these messages of one queue can be read again and returns how many were there; the two arrays go in step. reads as in set_visibility().';
+
+create function pgflow.set_visibility(messages pgflow.message_ref[], visible_at timestamptz[], reads int default 0)
+returns void
+language plpgsql
+set search_path to pg_catalog, pg_temp
 as $function$
 declare
   batch record;
@@ -2157,26 +2190,9 @@ begin
       from unnest(messages, set_visibility.visible_at) as change (queue_name, msg_id, visible_at)
       group by change.queue_name
     ) as changing
-    where exists (
-      select
-      from pg_class as queue_table
-      where queue_table.relname = 'q_' || changing.queue_name
-        and queue_table.relnamespace = 'pgmq'::regnamespace
-    )
     order by changing.queue_name collate "C"
   loop
-    execute format(
-      $sql$
-        update pgmq.%I as message
-        set
-          vt = ($2)[array_position($1, message.msg_id)],
-          read_ct = message.read_ct + $3,
-          last_read_at = case when $3 > 0 then clock_timestamp() else message.last_read_at end
-        where message.msg_id = any($1)
-      $sql$,
-      'q_' || batch.queue_name
-    )
-    using batch.msg_ids, batch.visible_at, reads;
+    perform pgflow.set_queue_visibility(batch.queue_name, batch.msg_ids, batch.visible_at, reads);
   end loop;
 end
 $function$;
@@ -3920,23 +3936,21 @@ end;
 comment on function pgflow.calculate_retry_delay(numeric, int) is
 'Seconds until the next attempt: floor(base_delay * 2 ^ attempts_count), base_delay in seconds, at most a year.';
 
-create function pgflow.dependency_outputs(run_id uuid, flow_slug text, step_slug text)
-returns jsonb
-language sql
-stable
-begin atomic
-  select coalesce(jsonb_object_agg(dep.dep_slug, state.output), '{}')
-  from pgflow.deps as dep
-  inner join pgflow.step_states as state
-    on state.run_id = dependency_outputs.run_id
-    and state.step_slug = dep.dep_slug
-    and state.status = 'completed'
-  where dep.flow_slug = dependency_outputs.flow_slug
-    and dep.step_slug = dependency_outputs.step_slug;
-end;
+create view pgflow.dependency_outputs as
+select
+  dep.flow_slug,
+  dep.step_slug,
+  state.run_id,
+  jsonb_object_agg(dep.dep_slug, state.output) as outputs
+from pgflow.deps as dep
+inner join pgflow.step_states as state
+  on state.step_slug = dep.dep_slug
+  and state.flow_slug = dep.flow_slug
+  and state.status = 'completed'
+group by dep.flow_slug, dep.step_slug, state.run_id;
 
-comment on function pgflow.dependency_outputs(uuid, text, text) is
-'Internal: what the dependencies of a step gave, as an object by slug. A skipped dependency is absent.';
+comment on view pgflow.dependency_outputs is
+'Internal: what the dependencies of each step of each run gave, as an object by slug. A skipped dependency is absent, and so is the row when none has completed. A view, so that it is planned as part of the query that asks for one step of one run.';
 
 create function pgflow.ready_steps(run_ids uuid[])
 returns table (run_id uuid, step_slug text, step_index int, decision text)
@@ -3974,7 +3988,16 @@ begin atomic
       case
         when step.required_input_pattern is null and step.forbidden_input_pattern is null then null
         when step.deps_count = 0 then run.input
-        else pgflow.dependency_outputs(state.run_id, state.flow_slug, state.step_slug)
+        else coalesce(
+          (
+            select gathered.outputs
+            from pgflow.dependency_outputs as gathered
+            where gathered.run_id = state.run_id
+              and gathered.flow_slug = state.flow_slug
+              and gathered.step_slug = state.step_slug
+          ),
+          '{}'
+        )
       end as input
   ) as condition
   where run.run_id = any(run_ids)
@@ -5340,7 +5363,16 @@ comment on function pgflow.start_steps(uuid[]) is
 'Internal: starts every ready step of these runs that needs tasks: one task and one message a map element or single step, all messages of a queue in one statement, ids ascending with task_index. Raises PF007 when a queue is gone.';
 
 create function pgflow.build_inputs(tasks pgflow.step_tasks[])
-returns table (message_id bigint, input jsonb, flow_input jsonb)
+returns table (
+  message_id bigint,
+  flow_slug text,
+  run_id uuid,
+  step_slug text,
+  task_index int,
+  attempts_count int,
+  input jsonb,
+  flow_input jsonb
+)
 language plpgsql
 stable
 set search_path to pg_catalog, pg_temp
@@ -5348,90 +5380,99 @@ as $function$
 begin
   -- In PL/pgSQL, where the plan is kept: every claim comes here.
   return query
-  with claimed_tasks as materialized (
-    select
-      task.flow_slug,
-      task.run_id,
-      task.step_slug,
-      task.message_id,
-      task.task_index,
-      step.step_type,
-      step.deps_count
-    from unnest(build_inputs.tasks) as task
-    inner join pgflow.steps as step
-      on step.flow_slug = task.flow_slug
-      and step.step_slug = task.step_slug
-  ),
-  -- The source of a map is read once for all its tasks in the batch, and only the stretch that they need:
-  -- reading it for each task would make the cost of a task grow with the size of its map.
-  map_elements as materialized (
-    select
-      stretch.run_id,
-      stretch.step_slug,
-      (stretch.first_index + element.position - 1)::int as task_index,
-      element.value as input
-    from (
-      select
-        task.flow_slug,
-        task.run_id,
-        task.step_slug,
-        task.deps_count,
-        min(task.task_index) as first_index,
-        max(task.task_index) as last_index
-      from claimed_tasks as task
-      where task.step_type = 'map'
-      group by task.flow_slug, task.run_id, task.step_slug, task.deps_count
-    ) as stretch
-    cross join lateral (
-      select
-        case
-          when stretch.deps_count = 0 then (
-            select run.input from pgflow.runs as run where run.run_id = stretch.run_id
-          )
-          else (
-            select state.output
-            from pgflow.deps as dep
-            inner join pgflow.step_states as state
-              on state.run_id = stretch.run_id
-              and state.step_slug = dep.dep_slug
-            where dep.flow_slug = stretch.flow_slug
-              and dep.step_slug = stretch.step_slug
-          )
-        end as elements
-    ) as source
-    cross join lateral jsonb_array_elements(
-      jsonb_path_query_array(
-        source.elements,
-        'strict $[$first to $last]',
-        jsonb_build_object('first', stretch.first_index, 'last', stretch.last_index)
-      )
-    ) with ordinality as element (value, position)
-  )
   select
     task.message_id,
+    claimed.flow_slug,
+    claimed.run_id,
+    claimed.step_slug,
+    task.task_index,
+    task.attempts_count,
     case
-      when task.step_type = 'map' then map_elements.input
-      when task.deps_count = 0 then '{}'::jsonb
-      else pgflow.dependency_outputs(task.run_id, task.flow_slug, task.step_slug)
+      when step.step_type = 'map' then given.input -> (task.task_index - claimed.first_index)
+      else coalesce(given.input, '{}')
     end,
-    case
-      when task.step_type = 'single' and task.deps_count = 0 then (
-        select run.input from pgflow.runs as run where run.run_id = task.run_id
-      )
-    end
-  from claimed_tasks as task
-  left join map_elements
-    on map_elements.run_id = task.run_id
-    and map_elements.step_slug = task.step_slug
-    and map_elements.task_index = task.task_index;
+    given.flow_input
+  from (
+    select
+      every.flow_slug,
+      every.run_id,
+      every.step_slug,
+      min(every.task_index) as first_index,
+      max(every.task_index) as last_index,
+      array_agg(every.message_id) as message_ids,
+      array_agg(every.task_index) as task_indexes,
+      array_agg(every.attempts_count) as attempts_counts,
+      array_agg(every.ordinality) as positions
+    from unnest(tasks) with ordinality as every
+    group by every.flow_slug, every.run_id, every.step_slug
+  ) as claimed
+  cross join lateral (
+    select found.step_type, found.deps_count
+    from pgflow.steps as found
+    where found.flow_slug = claimed.flow_slug
+      and found.step_slug = claimed.step_slug
+    limit 1
+  ) as step
+  cross join lateral (
+    select
+      case
+        when step.step_type = 'single' then (
+          select gathered.outputs
+          from pgflow.dependency_outputs as gathered
+          where step.deps_count > 0
+            and gathered.run_id = claimed.run_id
+            and gathered.flow_slug = claimed.flow_slug
+            and gathered.step_slug = claimed.step_slug
+        )
+        -- The source of a map is read once for all its tasks in the batch, and only the stretch that they need:
+        -- reading it for each task would make the cost of a task grow with the size of its map.
+        else jsonb_path_query_array(
+          case
+            when step.deps_count = 0 then (
+              select run.input from pgflow.runs as run where run.run_id = claimed.run_id
+            )
+            else (
+              select state.output
+              from pgflow.deps as dep
+              inner join pgflow.step_states as state
+                on state.run_id = claimed.run_id
+                and state.step_slug = dep.dep_slug
+              where dep.flow_slug = claimed.flow_slug
+                and dep.step_slug = claimed.step_slug
+            )
+          end,
+          'strict $[$first to $last]',
+          jsonb_build_object('first', claimed.first_index, 'last', claimed.last_index)
+        )
+      end as input,
+      case
+        when step.step_type = 'single' and step.deps_count = 0 then (
+          select run.input from pgflow.runs as run where run.run_id = claimed.run_id
+        )
+      end as flow_input
+    offset 0
+  ) as given
+  cross join lateral unnest(claimed.message_ids, claimed.task_indexes, claimed.attempts_counts, claimed.positions)
+    as task (message_id, task_index, attempts_count, position)
+  order by task.position;
 end
 $function$;
 
 comment on function pgflow.build_inputs(pgflow.step_tasks[]) is
-'Internal: what the handlers of tasks get: for a map its element, for a root step an empty object and the run''s input beside it, else the outputs of the dependencies. Fails where PostgreSQL can''t hold one of them.';
+'Internal: what the handlers of tasks get, in the order of the tasks: for a map its element, for a root step an empty object and the run''s input beside it, else the outputs of the dependencies. Fails where PostgreSQL can''t hold one of them.';
 
 create function pgflow.attempt_inputs(tasks pgflow.step_tasks[])
-returns table (message_id bigint, input jsonb, flow_input jsonb, flaw text)
+returns table (
+  message_id bigint,
+  flow_slug text,
+  run_id uuid,
+  step_slug text,
+  task_index int,
+  attempts_count int,
+  input jsonb,
+  flow_input jsonb,
+  flaw text
+)
 language plpgsql
 stable
 set search_path to pg_catalog, pg_temp
@@ -5441,7 +5482,7 @@ declare
 begin
   begin
     return query
-    select built.message_id, built.input, built.flow_input, null::text from pgflow.build_inputs(tasks) as built;
+    select built.*, null::text from pgflow.build_inputs(tasks) as built;
     return;
   exception
     -- Outputs that PostgreSQL can hold one by one may be more than it can hold together.
@@ -5454,10 +5495,13 @@ begin
   loop
     begin
       return query
-      select built.message_id, built.input, built.flow_input, null::text from pgflow.build_inputs(array[task]) as built;
+      select built.*, null::text from pgflow.build_inputs(array[task]) as built;
     exception
       when program_limit_exceeded then
-        return query select task.message_id, null::jsonb, null::jsonb, 'its input can''t be built: ' || sqlerrm;
+        return query
+        select
+          task.message_id, task.flow_slug, task.run_id, task.step_slug, task.task_index, task.attempts_count,
+          null::jsonb, null::jsonb, 'its input can''t be built: ' || sqlerrm;
     end;
   end loop;
 end
@@ -5465,69 +5509,6 @@ $function$;
 
 comment on function pgflow.attempt_inputs(pgflow.step_tasks[]) is
 'Internal: build_inputs(), with a flaw in place of an input that PostgreSQL can''t hold, so that such a task can fail and does not keep the others from being claimed.';
-
-create function pgflow.begin_attempts(queue_name text, msg_ids bigint[], worker_id uuid, reads int)
-returns pgflow.step_tasks[]
-language plpgsql
-set search_path to pg_catalog, pg_temp
-as $function$
-declare
-  claimed_at timestamptz := clock_timestamp();
-  claimed pgflow.step_tasks[];
-  boundaries timestamptz[];
-begin
-  with started as (
-    update pgflow.step_tasks as task
-    set
-      status = 'started',
-      attempts_count = task.attempts_count + 1,
-      started_at = claimed_at,
-      last_worker_id = begin_attempts.worker_id,
-      lease_extended_until = null
-    from (
-      select found.run_id, found.step_slug, found.task_index
-      from unnest(begin_attempts.msg_ids) as passed (msg_id)
-      cross join lateral (
-        select every.run_id, every.step_slug, every.task_index
-        from pgflow.step_tasks as every
-        where every.queue_name = begin_attempts.queue_name
-          and every.message_id = passed.msg_id
-          and every.status = 'queued'
-        limit 1
-      ) as found
-      limit cardinality(begin_attempts.msg_ids)
-    ) as named
-    where task.run_id = named.run_id
-      and task.step_slug = named.step_slug
-      and task.task_index = named.task_index
-      and task.status = 'queued'
-    returning task.*
-  )
-  select
-    array_agg(started::pgflow.step_tasks),
-    array_agg(pgflow.recovery_boundary(started.started_at, step.timeout, started.lease_extended_until))
-  into claimed, boundaries
-  from started
-  inner join pgflow.step_options as step
-    on step.flow_slug = started.flow_slug
-    and step.step_slug = started.step_slug;
-
-  if claimed is null then
-    return '{}';
-  end if;
-
-  perform pgflow.set_visibility(
-    array(select row(task.queue_name, task.message_id)::pgflow.message_ref from unnest(claimed) as task),
-    boundaries,
-    begin_attempts.reads
-  );
-
-  return claimed;
-end
-$function$;
-
-comment on function pgflow.begin_attempts(text, bigint[], uuid, int) is
-'Internal: starts an attempt of each queued task with one of these messages: counts it, hides the message until the recovery boundary, and returns the tasks as they are now. The caller holds the locks of the tasks and has classified them. reads as in set_visibility().';
 
 create function pgflow.candidate_messages(queue_name text, max_messages int)
 returns bigint[]
@@ -5623,7 +5604,7 @@ comment on function pgflow.candidate_messages(text, int) is
 'Internal: ids of up to max_messages visible messages of a queue that this session could claim, oldest first. Their messages are not locked. Null when the queue is gone.';
 
 create function pgflow.check_subscription(worker_id uuid)
-returns pgflow.workers
+returns void
 language plpgsql
 stable
 set search_path to pg_catalog, pg_temp
@@ -5632,48 +5613,48 @@ declare
   worker pgflow.workers;
   standing record;
 begin
+  select found_standing.errcode, found_standing.reason
+  into standing
+  from pgflow.worker_standing(check_subscription.worker_id) as found_standing;
+
+  if not found then
+    return;
+  end if;
+
   select candidate.*
   into worker
   from pgflow.workers as candidate
   where candidate.worker_id = check_subscription.worker_id;
 
-  select found_standing.errcode, found_standing.reason
-  into standing
-  from pgflow.worker_standing(check_subscription.worker_id) as found_standing;
-
-  if found then
-    raise exception using
-      errcode = standing.errcode,
-      message = format(
-        'Worker %s can''t claim tasks: %s', coalesce(check_subscription.worker_id::text, 'null'), standing.reason
-      ),
-      detail = case
-        when worker.worker_id is null then 'Its row in pgflow.workers was never written, or was removed.'
-        else format(
-          'Its subscription is queue "%s", flow %s, step %s, generation %s; its function is "%s".',
-          worker.queue_name,
-          coalesce('"' || worker.flow_slug || '"', 'none'),
-          coalesce('"' || worker.step_slug || '"', 'none'),
-          coalesce(worker.generation::text, 'none'),
-          worker.function_name
-        )
-      end,
-      hint = case standing.errcode
-        when 'PF012' then format(
-          'Find out why, then run %s and start the worker again.',
-          pgflow.way_to_enable(worker.function_name, worker.flow_slug)
-        )
-        when 'PF010' then 'Register the worker with select pgflow.register_worker(...) before it polls.'
-        else 'Stop this worker. A new one compiles the flow and registers under a new id.'
-      end;
-  end if;
-
-  return worker;
+  raise exception using
+    errcode = standing.errcode,
+    message = format(
+      'Worker %s can''t claim tasks: %s', coalesce(check_subscription.worker_id::text, 'null'), standing.reason
+    ),
+    detail = case
+      when worker.worker_id is null then 'Its row in pgflow.workers was never written, or was removed.'
+      else format(
+        'Its subscription is queue "%s", flow %s, step %s, generation %s; its function is "%s".',
+        worker.queue_name,
+        coalesce('"' || worker.flow_slug || '"', 'none'),
+        coalesce('"' || worker.step_slug || '"', 'none'),
+        coalesce(worker.generation::text, 'none'),
+        worker.function_name
+      )
+    end,
+    hint = case standing.errcode
+      when 'PF012' then format(
+        'Find out why, then run %s and start the worker again.',
+        pgflow.way_to_enable(worker.function_name, worker.flow_slug)
+      )
+      when 'PF010' then 'Register the worker with select pgflow.register_worker(...) before it polls.'
+      else 'Stop this worker. A new one compiles the flow and registers under a new id.'
+    end;
 end
 $function$;
 
 comment on function pgflow.check_subscription(uuid) is
-'Internal: the row of a worker that may claim. Raises PF010 (it never registered), PF012 (its function is disabled) or PF013 (unknown, stopped, told to stop, or of an older generation).';
+'Internal: refuses a worker that may not claim. Raises PF010 (it never registered), PF012 (its function is disabled, or its flow fenced) or PF013 (unknown, stopped, told to stop, or of an older generation).';
 
 create function pgflow.claim_batch(worker pgflow.workers, msg_ids bigint[], reads int)
 returns setof pgflow.claim_outcome
@@ -5690,7 +5671,6 @@ declare
   classes text[];
   reasons text[];
   locked bigint[];
-  claimed pgflow.step_tasks[];
   unsupported bigint[];
 begin
   locked := pgflow.lock_tasks((worker).queue_name, msg_ids);
@@ -5719,18 +5699,6 @@ begin
     return;
   end if;
 
-  claimed := pgflow.begin_attempts(
-    (worker).queue_name,
-    array(
-      select message.msg_id
-      from unnest(ids, classes) as message (msg_id, class)
-      where message.class = 'claimable'
-        and message.msg_id in (select unnest(locked))
-    ),
-    (worker).worker_id,
-    reads
-  );
-
   if 'started' = any(classes) then
     perform pgflow.defer_messages(
       (worker).queue_name,
@@ -5757,14 +5725,16 @@ begin
   return query
   select
     message.msg_id,
+    coalesce(
+      attempt.outcome,
+      case
+        when message.class in ('claimable', 'started') then 'deferred'
+        when message.class = 'terminal' then 'archived'
+        else 'gone'
+      end
+    ),
     case
-      when attempt.message_id is not null then 'claimed'
-      when message.class in ('claimable', 'started') then 'deferred'
-      when message.class = 'terminal' then 'archived'
-      else 'gone'
-    end,
-    case
-      when attempt.message_id is not null then given.flaw
+      when attempt.outcome is not null then attempt.reason
       when message.class in ('claimable', 'started') and message.msg_id not in (select unnest(locked))
         then 'another session is working on the task'
       else message.reason
@@ -5773,13 +5743,21 @@ begin
     attempt.run_id,
     attempt.step_slug,
     attempt.task_index,
-    attempt.attempts_count,
-    given.input,
-    given.flow_input
+    attempt.attempt,
+    attempt.input,
+    attempt.flow_input
   from unnest(ids, classes, reasons) with ordinality as message (msg_id, class, reason, position)
-  left join unnest(claimed) as attempt on attempt.message_id = message.msg_id
   -- Not gathered before they go out: the inputs of a batch may be more than fits into one value.
-  left join pgflow.attempt_inputs(claimed) as given on given.message_id = message.msg_id
+  left join pgflow.claim_queued(
+    worker,
+    array(
+      select claimable.msg_id
+      from unnest(ids, classes) as claimable (msg_id, class)
+      where claimable.class = 'claimable'
+        and claimable.msg_id in (select unnest(locked))
+    ),
+    reads
+  ) as attempt on attempt.msg_id = message.msg_id
   order by message.position;
 end
 $function$;
@@ -5787,14 +5765,153 @@ $function$;
 comment on function pgflow.claim_batch(pgflow.workers, bigint[], int) is
 'Internal: classifies a whole batch under locks, then either claims, defers and archives, or refuses it as a whole. The caller has checked the worker and holds the locks of its flow and of its row. reads as in set_visibility().';
 
+create function pgflow.claim_queued(worker pgflow.workers, msg_ids bigint[], reads int)
+returns setof pgflow.claim_outcome
+language plpgsql
+set search_path to pg_catalog, pg_temp
+set plan_cache_mode to force_generic_plan
+set enable_seqscan to off
+set enable_bitmapscan to off
+set enable_hashjoin to off
+set enable_mergejoin to off
+set enable_material to off
+set jit to off
+as $function$
+declare
+  queued pgflow.step_tasks[];
+  timeouts int[];
+  claimed_at timestamptz;
+  hidden int;
+  claimed pgflow.step_tasks[];
+begin
+  -- In the order in which results lock tasks, as in lock_tasks(). A row that is locked is read as it is then, and its status tells
+  -- what became of its step and run, too.
+  select
+    array_agg(locked.task order by named.position),
+    array_agg(named.timeout order by named.position)
+  into queued, timeouts
+  from (
+    select
+      passed.position,
+      found.run_id,
+      found.step_slug,
+      found.task_index,
+      step.step_index,
+      step.timeout
+    from unnest(claim_queued.msg_ids) with ordinality as passed (msg_id, position)
+    cross join lateral (
+      select task.run_id, task.step_slug, task.task_index
+      from pgflow.step_tasks as task
+      where task.queue_name = (worker).queue_name
+        and task.message_id = passed.msg_id
+        and task.flow_slug = (worker).flow_slug
+        and ((worker).step_slug is null or task.step_slug = (worker).step_slug)
+      limit 1
+    ) as found
+    cross join lateral (
+      select every.step_index, every.timeout
+      from pgflow.step_options as every
+      where every.flow_slug = (worker).flow_slug
+        and every.step_slug = found.step_slug
+      limit 1
+    ) as step
+    cross join lateral (
+      select state.status
+      from pgflow.step_states as state
+      where state.run_id = found.run_id
+        and state.step_slug = found.step_slug
+        and state.status = 'started'
+      limit 1
+    ) as state
+    cross join lateral (
+      select run.status from pgflow.runs as run where run.run_id = found.run_id and run.status = 'started' limit 1
+    ) as run
+    order by found.run_id, step.step_index, found.task_index
+    limit cardinality(claim_queued.msg_ids)
+  ) as named
+  cross join lateral (
+    select task
+    from pgflow.step_tasks as task
+    where task.run_id = named.run_id
+      and task.step_slug = named.step_slug
+      and task.task_index = named.task_index
+      and task.status = 'queued'
+    limit 1
+    for no key update skip locked
+  ) as locked;
+
+  if cardinality(queued) is distinct from cardinality(msg_ids) then
+    return;
+  end if;
+
+  claimed_at := clock_timestamp();
+  hidden := pgflow.set_queue_visibility(
+    (worker).queue_name,
+    msg_ids,
+    array(select pgflow.recovery_boundary(claimed_at, every.timeout, null) from unnest(timeouts) as every (timeout)),
+    reads
+  );
+
+  -- Some are not on the queue. Those that are have been counted as read.
+  if hidden <> cardinality(msg_ids) then
+    return query
+    select * from pgflow.claim_batch(worker, msg_ids, 0);
+    return;
+  end if;
+
+  with started as (
+    update pgflow.step_tasks as task
+    set
+      status = 'started',
+      attempts_count = task.attempts_count + 1,
+      started_at = claimed_at,
+      last_worker_id = (worker).worker_id,
+      lease_extended_until = null
+    from (
+      select every.run_id, every.step_slug, every.task_index, every.ordinality as position
+      from unnest(queued) with ordinality as every
+      limit cardinality(queued)
+    ) as named
+    where task.run_id = named.run_id
+      and task.step_slug = named.step_slug
+      and task.task_index = named.task_index
+    returning task, named.position
+  )
+  select array_agg(started.task order by started.position)
+  into claimed
+  from started;
+
+  return query
+  select
+    given.message_id,
+    'claimed',
+    given.flaw,
+    given.flow_slug,
+    given.run_id,
+    given.step_slug,
+    given.task_index,
+    given.attempts_count,
+    given.input,
+    given.flow_input
+  from pgflow.attempt_inputs(claimed) as given;
+end
+$function$;
+
+comment on function pgflow.claim_queued(pgflow.workers, bigint[], int) is
+'Internal: claims a batch that is nothing but free messages of queued tasks of the subscription, as most are: the outcome that claim_batch() comes to, without its detour. No rows, and nothing changed, when anything else is among them. The caller has checked the worker and holds the locks of its flow and of its row. reads as in set_visibility().';
+
 create function pgflow.claim_tasks(queue_name text, flow_slug text, step_slug text, msg_ids bigint[], worker_id uuid)
 returns setof pgflow.claim_outcome
 language plpgsql
 set search_path to pg_catalog, pg_temp
 as $function$
 declare
-  worker pgflow.workers := pgflow.check_subscription(claim_tasks.worker_id);
+  worker pgflow.workers;
 begin
+  perform pgflow.check_subscription(claim_tasks.worker_id);
+
+  select known.* into worker from pgflow.workers as known where known.worker_id = claim_tasks.worker_id;
+
   if (worker.queue_name, worker.flow_slug, worker.step_slug)
     is distinct from (claim_tasks.queue_name, claim_tasks.flow_slug, claim_tasks.step_slug) then
     raise exception using
@@ -5816,9 +5933,7 @@ begin
     return;
   end if;
 
-  worker := pgflow.lock_subscription(claim_tasks.worker_id);
-
-  if worker.worker_id is null then
+  if not pgflow.lock_subscription(worker) then
     return query
     select
       passed.msg_id,
@@ -5838,7 +5953,12 @@ begin
   end if;
 
   return query
-  select * from pgflow.claim_batch(worker, msg_ids, 0);
+  select * from pgflow.claim_queued(worker, msg_ids, 0);
+
+  if not found then
+    return query
+    select * from pgflow.claim_batch(worker, msg_ids, 0);
+  end if;
 end
 $function$;
 
@@ -6094,31 +6214,28 @@ $function$;
 comment on function pgflow.extend_task(uuid, text, int, uuid, int, int) is
 'Extends the lease of an attempt by seconds, counted from now, and returns the new recovery boundary; a lease never gets shorter. Null, and nothing changed, when the attempt is no longer the caller''s: it ended, was given up, or belongs to another worker. Raises PF019 for less than 1 second.';
 
-create function pgflow.lock_subscription(worker_id uuid)
-returns setof pgflow.workers
+create function pgflow.lock_subscription(worker pgflow.workers)
+returns boolean
 language plpgsql
 set search_path to pg_catalog, pg_temp
 as $function$
-declare
-  flow_slug text := (
-    select worker.flow_slug from pgflow.workers as worker where worker.worker_id = lock_subscription.worker_id
-  );
 begin
   -- Whoever recompiles, deletes or repairs a flow takes it first and the queue tables after it. A claim that waited
   -- here while it holds a queue table would wait for ever, so it gives way instead.
-  if not pg_try_advisory_xact_lock_shared(pgflow.flow_key(flow_slug)) then
-    return;
+  if not pg_try_advisory_xact_lock_shared(pgflow.flow_key(worker.flow_slug)) then
+    return false;
   end if;
 
   -- Waits for a fence, which the check then finds.
-  perform from pgflow.workers as worker where worker.worker_id = lock_subscription.worker_id for share;
+  perform from pgflow.workers as own where own.worker_id = worker.worker_id for share;
+  perform pgflow.check_subscription(worker.worker_id);
 
-  return next pgflow.check_subscription(lock_subscription.worker_id);
+  return true;
 end
 $function$;
 
-comment on function pgflow.lock_subscription(uuid) is
-'Internal: locks a worker''s flow and its row against changes and checks again that it may claim. No row when its flow is just being recompiled, deleted or repaired. Raises as check_subscription() does.';
+comment on function pgflow.lock_subscription(pgflow.workers) is
+'Internal: locks a worker''s flow and its row against changes and checks that it may claim. False when its flow is just being recompiled, deleted or repaired. Raises as check_subscription() does.';
 
 create function pgflow.lock_tasks(queue_name text, msg_ids bigint[])
 returns bigint[]
@@ -6179,6 +6296,7 @@ as $function$
 declare
   worker pgflow.workers;
   deadline timestamptz;
+  head bigint[];
   candidates bigint[];
 begin
   if coalesce(max_tasks, 0) not between 1 and 10000
@@ -6194,7 +6312,13 @@ begin
       hint = 'Pass 0 for max_poll_seconds to look once without waiting.';
   end if;
 
-  worker := pgflow.check_subscription(poll_tasks.worker_id);
+  select known.* into worker from pgflow.workers as known where known.worker_id = poll_tasks.worker_id;
+
+  -- One that never registered has no subscription to look at.
+  if worker.flow_slug is null then
+    perform pgflow.check_subscription(poll_tasks.worker_id);
+  end if;
+
   deadline := clock_timestamp() + make_interval(secs => max_poll_seconds);
 
   -- A stricter level would look at the same snapshot again and again.
@@ -6203,22 +6327,34 @@ begin
   end if;
 
   loop
-    candidates := pgflow.candidate_messages(worker.queue_name, max_tasks);
+    head := pgflow.visible_messages(worker.queue_name, max_tasks);
 
-    if candidates is null then
-      worker := pgflow.check_subscription(poll_tasks.worker_id);
-      perform pgflow.refuse_missing_queue(worker);
-    end if;
-
-    if candidates <> '{}' then
-      worker := pgflow.lock_subscription(poll_tasks.worker_id);
-
-      if worker.worker_id is not null then
+    if head <> '{}' then
+      if pgflow.lock_subscription(worker) then
         return query
-        select * from pgflow.claim_batch(worker, candidates, 1);
+        select * from pgflow.claim_queued(worker, head, 1);
+
+        -- Other sessions hold some of these tasks, or something else than queued work is among them.
+        if not found then
+          candidates := pgflow.candidate_messages(worker.queue_name, max_tasks);
+
+          if candidates is null then
+            perform pgflow.refuse_missing_queue(worker);
+          elsif candidates <> '{}' then
+            return query
+            select * from pgflow.claim_batch(worker, candidates, 1);
+          end if;
+        end if;
       end if;
 
       return;
+    end if;
+
+    -- A worker that may not claim is told so, whether there is work or not.
+    perform pgflow.check_subscription(poll_tasks.worker_id);
+
+    if head is null then
+      perform pgflow.refuse_missing_queue(worker);
     end if;
 
     exit when clock_timestamp() >= deadline;
@@ -6226,9 +6362,6 @@ begin
       least(poll_interval_ms / 1000.0, greatest(extract(epoch from deadline - clock_timestamp()), 0.001))
     );
   end loop;
-
-  -- A recompilation that overtook the wait left an empty queue of the same name behind: say so rather than nothing.
-  perform pgflow.check_subscription(poll_tasks.worker_id);
 end
 $function$;
 
@@ -6367,7 +6500,6 @@ declare
   worker pgflow.workers;
   queue text := lower(start_tasks.flow_slug collate "C");
   locked bigint[];
-  claimed pgflow.step_tasks[];
 begin
   -- Gives way to a recompilation, as every claim does.
   if not pg_try_advisory_xact_lock_shared(pgflow.flow_key(start_tasks.flow_slug)) then
@@ -6417,131 +6549,142 @@ begin
     return;
   end if;
 
+  worker.queue_name := queue;
+  worker.flow_slug := flow.flow_slug;
+  worker.step_slug := null;
   locked := pgflow.lock_tasks(queue, msg_ids);
-
-  claimed := pgflow.begin_attempts(
-    queue,
-    array(
-      select message.msg_id
-      from pgflow.classify_messages(queue, start_tasks.flow_slug, null, locked) as message
-      where message.class = 'claimable'
-    ),
-    start_tasks.worker_id,
-    0
-  );
 
   return query
   select
     attempt.flow_slug,
     attempt.run_id,
     attempt.step_slug,
-    given.input,
-    attempt.message_id,
+    attempt.input,
+    attempt.msg_id,
     attempt.task_index,
-    given.flow_input
-  from unnest(claimed) as attempt
-  inner join pgflow.attempt_inputs(claimed) as given on given.message_id = attempt.message_id
-  order by attempt.message_id;
+    attempt.flow_input
+  from pgflow.claim_queued(
+    worker,
+    array(
+      select message.msg_id
+      from pgflow.classify_messages(queue, start_tasks.flow_slug, null, locked) as message
+      where message.class = 'claimable'
+      order by message.msg_id
+    ),
+    0
+  ) as attempt
+  where attempt.outcome = 'claimed';
 end
 $function$;
 
 comment on function pgflow.start_tasks(text, bigint[], uuid) is
 'Claims the tasks of messages that the caller has read from a flow-mode flow''s queue, and returns them with their input. Commit the read first: one transaction that reads and claims holds messages while it waits for tasks, and can deadlock with a fence. Ids that are not queued tasks of a started step are ignored; a worker that was told to stop, of a disabled function or of a fenced flow gets no rows. Raises PF010 for a step-mode flow, PF013 for a worker without a row. As in pgflow 0.14.';
 
+create function pgflow.visible_messages(queue_name text, max_messages int)
+returns bigint[]
+language plpgsql
+set search_path to pg_catalog, pg_temp
+set enable_seqscan to off
+as $function$
+declare
+  head bigint[];
+begin
+  execute format(
+    'select array(select msg_id from pgmq.%I where vt <= $1 order by vt, msg_id limit $2)', 'q_' || visible_messages.queue_name
+  )
+  into head
+  using clock_timestamp(), max_messages;
+
+  return head;
+exception
+  -- Somebody dropped the queue under us, or put something else in its place. Whether that was a recompilation, the
+  -- worker's row tells.
+  when undefined_table or undefined_column or undefined_function or wrong_object_type then
+    return null;
+end
+$function$;
+
+comment on function pgflow.visible_messages(text, int) is
+'Internal: ids of up to max_messages messages of a queue that can be read, in the order in which they became visible. Null when the queue is gone.';
+
 create function pgflow.worker_standing(worker_id uuid)
 returns table (errcode text, reason text)
-language sql
+language plpgsql
 stable
-begin atomic
+set search_path to pg_catalog, pg_temp
+set enable_seqscan to off
+set jit to off
+as $function$
+declare
+  worker record;
+begin
+  -- One look and then plain tests: every claim comes here, and nearly every one finds nothing to object to.
   select
-    verdict.errcode,
-    verdict.reason
-  from (values (worker_standing.worker_id)) as asked (worker_id)
-  left join pgflow.workers as worker on worker.worker_id = asked.worker_id
-  left join pgflow.flows as flow on flow.flow_slug = worker.flow_slug
-  left join pgflow.worker_functions as function on function.function_name = worker.function_name
+    known.*,
+    flow.flow_slug as known_flow,
+    flow.generation as known_generation,
+    function.enabled as is_enabled,
+    function.disabled_reason,
+    fence.flow_slug as fenced_flow,
+    fence.reason as fence_reason
+  into worker
+  from pgflow.workers as known
+  left join pgflow.flows as flow on flow.flow_slug = known.flow_slug
+  left join pgflow.worker_functions as function on function.function_name = known.function_name
   -- Workers of pgflow 0.14 know nothing but the queue.
   left join pgflow.queues as owner
-    on worker.flow_slug is null
-    and owner.queue_name = lower(worker.queue_name collate "C")
+    on known.flow_slug is null
+    and owner.queue_name = lower(known.queue_name collate "C")
   -- Every worker of the flow is behind its fence, one of a function that the fence has not met, too.
   left join lateral (
-    select
-      open.flow_slug,
-      open.reason
+    select open.flow_slug, open.reason
     from pgflow.fences as open
-    where open.flow_slug = coalesce(worker.flow_slug, owner.flow_slug)
+    where open.flow_slug = coalesce(known.flow_slug, owner.flow_slug)
       and open.restored_at is null
     limit 1
   ) as fence on true
+  where known.worker_id = worker_standing.worker_id;
+
   -- What can't be mended comes first; a disabled function before the order to stop, since it says what to repair.
-  cross join lateral (
-    values
-    (
-      1,
-      worker.worker_id is null,
-      'PF013',
-      format('worker %s is not known', coalesce(asked.worker_id::text, 'null'))
-    ),
-    (
-      2,
-      worker.stopped_at is not null,
-      'PF013',
-      'it was stopped at ' || worker.stopped_at
-    ),
-    (
-      3,
-      worker.flow_slug is not null and flow.flow_slug is null,
-      'PF013',
-      format('flow "%s" is gone', worker.flow_slug)
-    ),
-    (
-      4,
-      worker.generation is distinct from flow.generation and worker.flow_slug is not null,
-      'PF013',
-      format(
-        'flow "%s" was recompiled: the worker is of generation %s, the flow of generation %s',
-        worker.flow_slug, worker.generation, flow.generation
-      )
-    ),
-    (
-      5,
-      fence.flow_slug is not null,
-      'PF012',
-      format('flow "%s" is fenced: %s', fence.flow_slug, fence.reason)
-    ),
-    (
-      6,
-      not function.enabled,
-      'PF012',
-      format(
-        'function "%s" is disabled: %s',
-        worker.function_name, coalesce(function.disabled_reason, 'no reason was recorded')
-      )
-    ),
-    (
-      7,
-      worker.stop_reason is not null,
-      'PF013',
-      'it was told to stop: ' || worker.stop_reason
-    ),
-    (
-      8,
-      worker.deprecated_at is not null,
-      'PF013',
-      'it was deprecated at ' || worker.deprecated_at
-    ),
-    (
-      9,
-      worker.flow_slug is null,
-      'PF010',
-      'it never registered a subscription'
-    )
-  ) as verdict (priority, applies, errcode, reason)
-  where verdict.applies
-  order by verdict.priority
-  limit 1;
-end;
+  if worker.worker_id is null then
+    errcode := 'PF013';
+    reason := format('worker %s is not known', coalesce(worker_standing.worker_id::text, 'null'));
+  elsif worker.stopped_at is not null then
+    errcode := 'PF013';
+    reason := 'it was stopped at ' || worker.stopped_at;
+  elsif worker.flow_slug is not null and worker.known_flow is null then
+    errcode := 'PF013';
+    reason := format('flow "%s" is gone', worker.flow_slug);
+  elsif worker.flow_slug is not null and worker.generation is distinct from worker.known_generation then
+    errcode := 'PF013';
+    reason := format(
+      'flow "%s" was recompiled: the worker is of generation %s, the flow of generation %s',
+      worker.flow_slug, worker.generation, worker.known_generation
+    );
+  elsif worker.fenced_flow is not null then
+    errcode := 'PF012';
+    reason := format('flow "%s" is fenced: %s', worker.fenced_flow, worker.fence_reason);
+  elsif not worker.is_enabled then
+    errcode := 'PF012';
+    reason := format(
+      'function "%s" is disabled: %s', worker.function_name, coalesce(worker.disabled_reason, 'no reason was recorded')
+    );
+  elsif worker.stop_reason is not null then
+    errcode := 'PF013';
+    reason := 'it was told to stop: ' || worker.stop_reason;
+  elsif worker.deprecated_at is not null then
+    errcode := 'PF013';
+    reason := 'it was deprecated at ' || worker.deprecated_at;
+  elsif worker.flow_slug is null then
+    errcode := 'PF010';
+    reason := 'it never registered a subscription';
+  else
+    return;
+  end if;
+
+  return next;
+end
+$function$;
 
 comment on function pgflow.worker_standing(uuid) is
 'Whether a worker may go on: no row when it may, else the SQLSTATE that a claim of it raises (PF013, PF012, PF010) and the reason as the rest of a sentence about the worker. Claims, heartbeats and coverage all ask this function.';
