@@ -1,16 +1,27 @@
-create function pgflow.advance_runs(run_ids uuid[])
+create function pgflow.advance_runs(run_ids uuid[], step_slugs text[])
 returns pgflow.message_ref[]
 language plpgsql
 set search_path to pg_catalog, pg_temp
 as $function$
 declare
+  ready_runs uuid[] := run_ids;
+  ready_slugs text[] := step_slugs;
+  all_start boolean;
   endings pgflow.step_ending[];
+  followers pgflow.consequences;
   leaving pgflow.message_ref[] := '{}';
 begin
-  -- One round a layer of steps that end without a task; each round ends at least one step, so it comes to an end.
+  -- One round a layer of steps that end without a task; each round ends at least one step, so it comes to an end. The
+  -- others start when no ending can change that any more.
   loop
+    select array_agg(ready.run_id), array_agg(ready.step_slug), bool_and(ready.decision = 'start')
+    into ready_runs, ready_slugs, all_start
+    from pgflow.ready_steps(ready_runs, ready_slugs) as ready;
+
+    exit when all_start is not false;
+
     with ready as materialized (
-      select * from pgflow.ready_steps(run_ids)
+      select * from pgflow.ready_steps(ready_runs, ready_slugs)
     ),
     -- A condition that fails the run makes the other decisions of this round pointless.
     failing as (
@@ -35,16 +46,19 @@ begin
     where ready.decision <> 'start'
       and (failing.run_id is null or failing.step_slug = ready.step_slug);
 
-    exit when endings is null;
-    leaving := leaving || pgflow.end_steps(endings);
+    followers := pgflow.end_steps(endings);
+    leaving := leaving || followers.leaving;
+    ready_runs := ready_runs || followers.run_ids;
+    ready_slugs := ready_slugs || followers.step_slugs;
   end loop;
 
-  perform pgflow.start_steps(run_ids);
-  perform pgflow.complete_runs(run_ids);
+  if ready_runs is not null then
+    perform pgflow.start_steps(ready_runs, ready_slugs);
+  end if;
 
   return leaving;
 end
 $function$;
 
-comment on function pgflow.advance_runs(uuid[]) is
-'Internal: brings runs as far as they can go without a worker. Looks at all ready steps, ends those that need no task (unmet conditions, empty maps) until none is left, then starts the others and completes runs without remaining steps. The caller holds the locks of the runs. Returns the messages that must leave their queues.';
+comment on function pgflow.advance_runs(uuid[], text[]) is
+'Internal: brings runs as far as they can go without a worker. Takes steps that wait for nothing any more, ends those that need no task (unmet conditions, empty maps) until none is left, then starts the others. The caller holds the locks of the runs. Returns the messages that must leave their queues.';

@@ -12,8 +12,11 @@ set enable_material to off
 set jit to off
 as $function$
 declare
+  step_count int;
   root_maps boolean;
   bad record;
+  root_runs uuid[];
+  root_steps text[];
 begin
   -- Keeps the definition as it is until the runs are there.
   perform pg_advisory_xact_lock_shared(pgflow.flow_key(create_runs.flow_slug));
@@ -22,13 +25,10 @@ begin
     perform pgflow.refuse_unknown_flow(create_runs.flow_slug);
   end if;
 
-  root_maps := exists (
-    select
-    from pgflow.steps as step
-    where step.flow_slug = create_runs.flow_slug
-      and step.step_type = 'map'
-      and step.deps_count = 0
-  );
+  select count(*), coalesce(bool_or(step.step_type = 'map' and step.deps_count = 0), false)
+  into step_count, root_maps
+  from pgflow.steps as step
+  where step.flow_slug = create_runs.flow_slug;
 
   select run.position, jsonb_typeof(run.input) as kind
   into bad
@@ -60,7 +60,7 @@ begin
     run.run_id,
     create_runs.flow_slug,
     run.input,
-    (select count(*) from pgflow.steps as step where step.flow_slug = create_runs.flow_slug),
+    step_count,
     clock_timestamp()
   from unnest(run_ids, inputs) with ordinality as run (run_id, input, position)
   order by run.position;
@@ -81,8 +81,28 @@ begin
   order by run.position, step.step_index;
 
   perform pgflow.emit_run_events(run_ids);
+
+  if step_count = 0 then
+    update pgflow.runs as run
+    set
+      status = 'completed',
+      completed_at = clock_timestamp(),
+      output = '{}'
+    where run.run_id = any(run_ids);
+
+    perform pgflow.emit_run_events(run_ids);
+    return;
+  end if;
+
+  select array_agg(run.id), array_agg(step.step_slug)
+  into root_runs, root_steps
+  from unnest(run_ids) as run (id)
+  cross join pgflow.steps as step
+  where step.flow_slug = create_runs.flow_slug
+    and step.deps_count = 0;
+
   -- Nothing of a new run has a message yet that could have to leave its queue.
-  perform pgflow.advance_runs(run_ids);
+  perform pgflow.advance_runs(root_runs, root_steps);
 end
 $function$;
 

@@ -5,7 +5,9 @@ stable
 begin atomic
   select
     case
-      when to_regprocedure('realtime.send(jsonb, text, text, boolean)') is not null
+      -- Asked first, since it is cheap: most servers have no such schema.
+      when to_regnamespace('realtime') is not null
+        and to_regprocedure('realtime.send(jsonb, text, text, boolean)') is not null
         and pgflow.is_trusted_schema('realtime') then 'realtime'
       when current_setting('pgflow.events', true) = 'notify' then 'notify'
     end;

@@ -5,6 +5,7 @@ immutable
 set search_path to pg_catalog, pg_temp
 as $function$
 declare
+  read pgflow.task_result[];
   bad record;
 begin
   if results is null then
@@ -19,6 +20,42 @@ begin
       hint = 'Pass [{"run_id": ..., "step_slug": ..., "task_index": ..., "attempt": ..., "output" or "error_message": ...}].';
   end if;
 
+  begin
+    read := array(
+      select
+        row(
+          (element.result ->> 'run_id')::uuid,
+          element.result ->> 'step_slug',
+          (element.result ->> 'task_index')::int,
+          (element.result ->> 'attempt')::int,
+          kind,
+          element.result -> 'output',
+          element.result ->> 'error_message'
+        )::pgflow.task_result
+      from jsonb_array_elements(results) with ordinality as element (result, position)
+      -- What can be converted may still not be what was meant.
+      where length(element.result ->> 'run_id') = 36
+        and jsonb_typeof(element.result -> 'step_slug') = 'string'
+        and (element.result ->> 'task_index')::int between 0 and 999999999
+        and coalesce((element.result ->> 'attempt')::int between 0 and 999999999, true)
+        and element.result - array['run_id', 'step_slug', 'task_index', 'attempt', 'output', 'error_message'] = '{}'
+        and case kind
+          when 'success' then element.result ? 'output'
+          else coalesce(jsonb_typeof(element.result -> 'error_message'), 'null') in ('string', 'null')
+            and (element.result ? 'error_message' or not element.result ? 'output')
+        end
+      order by element.position
+    );
+
+    if cardinality(read) = jsonb_array_length(results) then
+      return read;
+    end if;
+  exception
+    when data_exception then
+      null;
+  end;
+
+  -- Which one it is, and why, is worth finding out only now.
   select element.position - 1 as index, fault.key, fault.wanted
   into bad
   from jsonb_array_elements(results) with ordinality as element (result, position)
@@ -63,31 +100,14 @@ begin
   order by element.position
   limit 1;
 
-  if found then
-    raise exception using
-      errcode = 'PF019',
-      message = format(
-        'Result %s of %s can''t be read: %s must be %s.',
-        bad.index, jsonb_array_length(results), coalesce('"' || bad.key || '"', 'it'), bad.wanted
-      ),
-      detail = format('It holds %s there. No task was changed.', coalesce(jsonb_typeof(results -> bad.index::int -> bad.key), 'nothing of use')),
-      hint = 'Give back run_id, step_slug, task_index and attempt as poll_tasks() gave them.';
-  end if;
-
-  return array(
-    select
-      row(
-        (element.result ->> 'run_id')::uuid,
-        element.result ->> 'step_slug',
-        (element.result ->> 'task_index')::int,
-        (element.result ->> 'attempt')::int,
-        kind,
-        element.result -> 'output',
-        element.result ->> 'error_message'
-      )::pgflow.task_result
-    from jsonb_array_elements(results) with ordinality as element (result, position)
-    order by element.position
-  );
+  raise exception using
+    errcode = 'PF019',
+    message = format(
+      'Result %s of %s can''t be read: %s must be %s.',
+      bad.index, jsonb_array_length(results), coalesce('"' || bad.key || '"', 'it'), bad.wanted
+    ),
+    detail = format('It holds %s there. No task was changed.', coalesce(jsonb_typeof(results -> bad.index::int -> bad.key), 'nothing of use')),
+    hint = 'Give back run_id, step_slug, task_index and attempt as poll_tasks() gave them.';
 end
 $function$;
 

@@ -1,4 +1,4 @@
-create function pgflow.ready_steps(run_ids uuid[])
+create function pgflow.ready_steps(run_ids uuid[], step_slugs text[])
 returns table (run_id uuid, step_slug text, step_index int, decision text)
 language sql
 stable
@@ -15,19 +15,35 @@ begin atomic
       when state.initial_tasks = 0 then 'complete'
       else 'start'
     end as decision
-  from pgflow.runs as run
+  from unnest(run_ids, step_slugs) as named (run_id, step_slug)
   cross join lateral (
-    -- A subquery of its own, so that it is always the runs that lead to the states.
-    select every.*
+    select
+      every.flow_slug,
+      every.input
+    from pgflow.runs as every
+    where every.run_id = named.run_id
+      and every.status = 'started'
+    limit 1
+  ) as run
+  cross join lateral (
+    select
+      every.run_id,
+      every.flow_slug,
+      every.step_slug,
+      every.initial_tasks
     from pgflow.step_states as every
-    where every.run_id = run.run_id
+    where every.run_id = named.run_id
+      and every.step_slug = named.step_slug
       and every.status = 'created'
-      and every.remaining_deps = 0
-    offset 0
+    limit 1
   ) as state
-  inner join pgflow.steps as step
-    on step.flow_slug = state.flow_slug
-    and step.step_slug = state.step_slug
+  cross join lateral (
+    select every.*
+    from pgflow.steps as every
+    where every.flow_slug = state.flow_slug
+      and every.step_slug = state.step_slug
+    limit 1
+  ) as step
   cross join lateral (
     -- Gathered only where a pattern asks for it: most steps have none, and outputs can be large.
     select
@@ -45,10 +61,8 @@ begin atomic
           '{}'
         )
       end as input
-  ) as condition
-  where run.run_id = any(run_ids)
-    and run.status = 'started';
+  ) as condition;
 end;
 
-comment on function pgflow.ready_steps(uuid[]) is
-'Internal: every step of these runs that waits for nothing any more, and what is to become of it: start, complete (an empty map), or what its whenUnmet says when its condition is not met (skip, skip-cascade, fail).';
+comment on function pgflow.ready_steps(uuid[], text[]) is
+'Internal: of steps that wait for nothing any more, those that have neither started nor ended and whose run goes on, each with what is to become of it: start, complete (an empty map), or what its whenUnmet says when its condition is not met (skip, skip-cascade, fail).';

@@ -1,5 +1,5 @@
 create function pgflow.skip_steps(endings pgflow.step_ending[])
-returns pgflow.message_ref[]
+returns pgflow.consequences
 language plpgsql
 set search_path to pg_catalog, pg_temp
 as $function$
@@ -78,11 +78,10 @@ begin
   from ended;
 
   perform pgflow.emit_step_events(run_ids, step_slugs);
-  perform pgflow.release_dependents(run_ids, step_slugs);
 
-  return leaving;
+  return pgflow.release_dependents(run_ids, step_slugs, leaving);
 end
 $function$;
 
 comment on function pgflow.skip_steps(pgflow.step_ending[]) is
-'Internal: skips steps, and for skip-cascade everything downstream of them. Tasks that were still active become skipped. Returns the messages of these.';
+'Internal: skips steps, and for skip-cascade everything downstream of them. Tasks that were still active become skipped. Returns what follows, with the messages of these tasks.';

@@ -1,113 +1,93 @@
-create function pgflow.start_steps(run_ids uuid[])
+create function pgflow.start_steps(run_ids uuid[], step_slugs text[])
 returns void
 language plpgsql
 set search_path to pg_catalog, pg_temp
 as $function$
 declare
-  started_runs uuid[];
-  started_flows text[];
-  started_steps text[];
-  task_counts int[];
   batch record;
+  msg_ids bigint[];
 begin
-  with started as (
-    update pgflow.step_states as state
-    set
-      status = 'started',
-      started_at = clock_timestamp(),
-      remaining_tasks = state.initial_tasks
-    from (
-      select found.run_id, found.step_slug
-      from pgflow.ready_steps(run_ids) as found
-      where found.decision = 'start'
-      limit 1000000000 * cardinality(run_ids)::bigint
-    ) as ready
-    where state.run_id = ready.run_id
-      and state.step_slug = ready.step_slug
-    returning state.run_id, state.flow_slug, state.step_slug, state.initial_tasks
-  )
-  select
-    array_agg(started.run_id),
-    array_agg(started.flow_slug),
-    array_agg(started.step_slug),
-    array_agg(started.initial_tasks)
-  into started_runs, started_flows, started_steps, task_counts
-  from started;
-
-  if started_runs is null then
-    return;
-  end if;
-
   for batch in
+    with started as (
+      update pgflow.step_states as state
+      set
+        status = 'started',
+        started_at = clock_timestamp(),
+        remaining_tasks = state.initial_tasks
+      from (
+        select every.run_id, every.step_slug
+        from unnest(run_ids, step_slugs) as every (run_id, step_slug)
+        limit cardinality(run_ids)
+      ) as ready
+      where state.run_id = ready.run_id
+        and state.step_slug = ready.step_slug
+      returning state.run_id, state.flow_slug, state.step_slug, state.initial_tasks as task_count
+    )
     select
       step.queue_name,
-      queue_table.oid as queue_table,
       step.flow_slug,
-      array_agg(started.run_id order by started.run_id, step.step_index) as run_ids,
-      array_agg(started.step_slug order by started.run_id, step.step_index) as step_slugs,
-      array_agg(started.task_count order by started.run_id, step.step_index) as task_counts,
-      array_agg(step.start_delay order by started.run_id, step.step_index) as start_delays
-    from unnest(started_runs, started_flows, started_steps, task_counts)
-      as started (run_id, flow_slug, step_slug, task_count)
-    inner join pgflow.step_options as step
-      on step.flow_slug = started.flow_slug
-      and step.step_slug = started.step_slug
-    left join pg_class as queue_table
-      on queue_table.relname = 'q_' || step.queue_name
-      and queue_table.relnamespace = 'pgmq'::regnamespace
-    group by step.queue_name, queue_table.oid, step.flow_slug
+      array_agg(
+        row(started.run_id, started.step_slug, task.task_index, step.start_delay)::pgflow.new_task
+        order by started.run_id, step.step_index, task.task_index
+      ) as tasks
+    from started
+    cross join lateral (
+      select every.flow_slug, every.step_index, every.queue_name, every.start_delay
+      from pgflow.step_options as every
+      where every.flow_slug = started.flow_slug
+        and every.step_slug = started.step_slug
+      limit 1
+    ) as step
+    cross join lateral generate_series(0, started.task_count - 1) as task (task_index)
+    group by step.queue_name, step.flow_slug
     order by step.queue_name collate "C"
   loop
-    if batch.queue_table is null then
+    if to_regclass(format('pgmq.%I', 'q_' || batch.queue_name)) is null then
       raise exception using
         errcode = 'PF007',
         message = format('Queue "%s" of flow "%s" is gone from PGMQ.', batch.queue_name, batch.flow_slug),
         detail = format(
-          'Steps that were to start on it: %s. Nothing was changed.', array_to_string(batch.step_slugs[1:10], ', ')
+          'Steps that were to start on it: %s. Nothing was changed.', (select string_agg(distinct task.step_slug, ', ') from unnest(batch.tasks) as task)
         ),
         hint = format('Make it again with select * from pgflow.repair_queues(%L).', batch.flow_slug);
     end if;
 
-    -- The message carries all that names its task, so the ids come back with the rows they belong to,
-    -- in whatever order they come.
+    -- Rows get their ids in the order in which they come, so the ids in their order are those of the tasks in theirs.
     execute format(
       $sql$
         with sent as (
           insert into pgmq.%I (vt, message)
           select
-            clock_timestamp() + make_interval(secs => started.start_delay),
+            clock_timestamp() + make_interval(secs => task.start_delay),
             jsonb_build_object(
-              'flow_slug', $5,
-              'run_id', started.run_id,
-              'step_slug', started.step_slug,
-              'task_index', task.task_index
+              'flow_slug', $2, 'run_id', task.run_id, 'step_slug', task.step_slug, 'task_index', task.task_index
             )
-          from unnest($1, $2, $3, $4) with ordinality
-            as started (run_id, step_slug, task_count, start_delay, position)
-          cross join lateral generate_series(0, started.task_count - 1) as task (task_index)
-          order by started.position, task.task_index
-          returning msg_id, message
+          from unnest($1) as task
+          returning msg_id
         )
-        insert into pgflow.step_tasks (flow_slug, run_id, step_slug, task_index, message_id, queue_name, queued_at)
-        select
-          $5,
-          (sent.message ->> 'run_id')::uuid,
-          sent.message ->> 'step_slug',
-          (sent.message ->> 'task_index')::int,
-          sent.msg_id,
-          $6,
-          clock_timestamp()
-        from sent
+        select array_agg(msg_id order by msg_id) from sent
       $sql$,
       'q_' || batch.queue_name
     )
-    using
-      batch.run_ids, batch.step_slugs, batch.task_counts, batch.start_delays, batch.flow_slug, batch.queue_name;
+    into msg_ids
+    using batch.tasks, batch.flow_slug;
+
+    insert into pgflow.step_tasks (flow_slug, run_id, step_slug, task_index, message_id, queue_name, queued_at)
+    select
+      batch.flow_slug,
+      task.run_id,
+      task.step_slug,
+      task.task_index,
+      task.message_id,
+      batch.queue_name,
+      clock_timestamp()
+    from rows from (unnest(batch.tasks), unnest(msg_ids))
+      as task (run_id, step_slug, task_index, start_delay, message_id);
   end loop;
 
-  perform pgflow.emit_step_events(started_runs, started_steps);
+  perform pgflow.emit_step_events(run_ids, step_slugs);
 end
 $function$;
 
-comment on function pgflow.start_steps(uuid[]) is
-'Internal: starts every ready step of these runs that needs tasks: one task and one message a map element or single step, all messages of a queue in one statement, ids ascending with task_index. Raises PF007 when a queue is gone.';
+comment on function pgflow.start_steps(uuid[], text[]) is
+'Internal: starts steps that are ready and need tasks: one task and one message a map element or single step, all messages of a queue in one statement, ids ascending with task_index. Raises PF007 when a queue is gone.';

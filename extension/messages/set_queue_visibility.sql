@@ -1,4 +1,9 @@
-create function pgflow.set_queue_visibility(queue_name text, msg_ids bigint[], visible_at timestamptz[], reads int default 0)
+create function pgflow.set_queue_visibility(
+  queue_name text,
+  msg_ids bigint[],
+  visible_at timestamptz[],
+  reads int default 0
+)
 returns int
 language plpgsql
 set search_path to pg_catalog, pg_temp

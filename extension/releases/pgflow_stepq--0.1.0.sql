@@ -88,6 +88,13 @@ end;
 comment on function pgflow.flow_key(text) is
 'Internal: the key of the advisory lock that comes first in the order of locks. Whoever starts, claims, finishes, extends, requeues, prunes or registers holds it shared to the end of the transaction; take_flow() takes it alone. A row lock would not do: those who share it never queue up behind one who waits to have it alone, so on a busy flow he would wait for ever.';
 
+create type pgflow.message_ref as (
+  queue_name text,
+  msg_id bigint
+);
+
+comment on type pgflow.message_ref is 'Internal: names a message. Ids are counted per queue, so an id alone names nothing.';
+
 create table pgflow.flows (
   flow_slug text not null primary key,
   opt_max_attempts int not null default 3,
@@ -408,6 +415,15 @@ create type pgflow.claim_outcome as (
 comment on type pgflow.claim_outcome is
 'What became of one message of a batch. outcome is claimed, deferred, archived, gone, unsupported or released; the columns of the task are null unless it is claimed. attempt is the fencing token to finish with.';
 
+create type pgflow.consequences as (
+  leaving pgflow.message_ref[],
+  run_ids uuid[],
+  step_slugs text[]
+);
+
+comment on type pgflow.consequences is
+'Internal: what follows when steps end. leaving: messages that must leave their queues. run_ids and step_slugs, in step: the dependents that wait for nothing any more.';
+
 create view pgflow.error_codes (sqlstate, condition, meaning) as
 values
 (
@@ -548,12 +564,14 @@ create type pgflow.message_class as (
 comment on type pgflow.message_class is
 'What a message is to a subscription. class is claimable, started, terminal, gone or unsupported; the last three columns name its task, where it has one.';
 
-create type pgflow.message_ref as (
-  queue_name text,
-  msg_id bigint
+create type pgflow.new_task as (
+  run_id uuid,
+  step_slug text,
+  task_index int,
+  start_delay int
 );
 
-comment on type pgflow.message_ref is 'Internal: names a message. Ids are counted per queue, so an id alone names nothing.';
+comment on type pgflow.new_task is 'Internal: a task that is to be made, with the seconds until it can be claimed.';
 
 create function pgflow.recovery_boundary(started_at timestamptz, timeout_seconds int, lease_extended_until timestamptz)
 returns timestamptz
@@ -2135,7 +2153,12 @@ $function$;
 comment on function pgflow.archive_messages(pgflow.message_ref[]) is
 'Internal: moves messages from their queues to the archives of these, whichever queues they are on. Messages that are gone already are passed over. Locks messages in the order of queue and id.';
 
-create function pgflow.set_queue_visibility(queue_name text, msg_ids bigint[], visible_at timestamptz[], reads int default 0)
+create function pgflow.set_queue_visibility(
+  queue_name text,
+  msg_ids bigint[],
+  visible_at timestamptz[],
+  reads int default 0
+)
 returns int
 language plpgsql
 set search_path to pg_catalog, pg_temp
@@ -3952,7 +3975,7 @@ group by dep.flow_slug, dep.step_slug, state.run_id;
 comment on view pgflow.dependency_outputs is
 'Internal: what the dependencies of each step of each run gave, as an object by slug. A skipped dependency is absent, and so is the row when none has completed. A view, so that it is planned as part of the query that asks for one step of one run.';
 
-create function pgflow.ready_steps(run_ids uuid[])
+create function pgflow.ready_steps(run_ids uuid[], step_slugs text[])
 returns table (run_id uuid, step_slug text, step_index int, decision text)
 language sql
 stable
@@ -3969,19 +3992,35 @@ begin atomic
       when state.initial_tasks = 0 then 'complete'
       else 'start'
     end as decision
-  from pgflow.runs as run
+  from unnest(run_ids, step_slugs) as named (run_id, step_slug)
   cross join lateral (
-    -- A subquery of its own, so that it is always the runs that lead to the states.
-    select every.*
+    select
+      every.flow_slug,
+      every.input
+    from pgflow.runs as every
+    where every.run_id = named.run_id
+      and every.status = 'started'
+    limit 1
+  ) as run
+  cross join lateral (
+    select
+      every.run_id,
+      every.flow_slug,
+      every.step_slug,
+      every.initial_tasks
     from pgflow.step_states as every
-    where every.run_id = run.run_id
+    where every.run_id = named.run_id
+      and every.step_slug = named.step_slug
       and every.status = 'created'
-      and every.remaining_deps = 0
-    offset 0
+    limit 1
   ) as state
-  inner join pgflow.steps as step
-    on step.flow_slug = state.flow_slug
-    and step.step_slug = state.step_slug
+  cross join lateral (
+    select every.*
+    from pgflow.steps as every
+    where every.flow_slug = state.flow_slug
+      and every.step_slug = state.step_slug
+    limit 1
+  ) as step
   cross join lateral (
     -- Gathered only where a pattern asks for it: most steps have none, and outputs can be large.
     select
@@ -3999,27 +4038,36 @@ begin atomic
           '{}'
         )
       end as input
-  ) as condition
-  where run.run_id = any(run_ids)
-    and run.status = 'started';
+  ) as condition;
 end;
 
-comment on function pgflow.ready_steps(uuid[]) is
-'Internal: every step of these runs that waits for nothing any more, and what is to become of it: start, complete (an empty map), or what its whenUnmet says when its condition is not met (skip, skip-cascade, fail).';
+comment on function pgflow.ready_steps(uuid[], text[]) is
+'Internal: of steps that wait for nothing any more, those that have neither started nor ended and whose run goes on, each with what is to become of it: start, complete (an empty map), or what its whenUnmet says when its condition is not met (skip, skip-cascade, fail).';
 
-create function pgflow.advance_runs(run_ids uuid[])
+create function pgflow.advance_runs(run_ids uuid[], step_slugs text[])
 returns pgflow.message_ref[]
 language plpgsql
 set search_path to pg_catalog, pg_temp
 as $function$
 declare
+  ready_runs uuid[] := run_ids;
+  ready_slugs text[] := step_slugs;
+  all_start boolean;
   endings pgflow.step_ending[];
+  followers pgflow.consequences;
   leaving pgflow.message_ref[] := '{}';
 begin
-  -- One round a layer of steps that end without a task; each round ends at least one step, so it comes to an end.
+  -- One round a layer of steps that end without a task; each round ends at least one step, so it comes to an end. The
+  -- others start when no ending can change that any more.
   loop
+    select array_agg(ready.run_id), array_agg(ready.step_slug), bool_and(ready.decision = 'start')
+    into ready_runs, ready_slugs, all_start
+    from pgflow.ready_steps(ready_runs, ready_slugs) as ready;
+
+    exit when all_start is not false;
+
     with ready as materialized (
-      select * from pgflow.ready_steps(run_ids)
+      select * from pgflow.ready_steps(ready_runs, ready_slugs)
     ),
     -- A condition that fails the run makes the other decisions of this round pointless.
     failing as (
@@ -4044,105 +4092,84 @@ begin
     where ready.decision <> 'start'
       and (failing.run_id is null or failing.step_slug = ready.step_slug);
 
-    exit when endings is null;
-    leaving := leaving || pgflow.end_steps(endings);
+    followers := pgflow.end_steps(endings);
+    leaving := leaving || followers.leaving;
+    ready_runs := ready_runs || followers.run_ids;
+    ready_slugs := ready_slugs || followers.step_slugs;
   end loop;
 
-  perform pgflow.start_steps(run_ids);
-  perform pgflow.complete_runs(run_ids);
+  if ready_runs is not null then
+    perform pgflow.start_steps(ready_runs, ready_slugs);
+  end if;
 
   return leaving;
 end
 $function$;
 
-comment on function pgflow.advance_runs(uuid[]) is
-'Internal: brings runs as far as they can go without a worker. Looks at all ready steps, ends those that need no task (unmet conditions, empty maps) until none is left, then starts the others and completes runs without remaining steps. The caller holds the locks of the runs. Returns the messages that must leave their queues.';
+comment on function pgflow.advance_runs(uuid[], text[]) is
+'Internal: brings runs as far as they can go without a worker. Takes steps that wait for nothing any more, ends those that need no task (unmet conditions, empty maps) until none is left, then starts the others. The caller holds the locks of the runs. Returns the messages that must leave their queues.';
 
-create function pgflow.complete_runs(run_ids uuid[])
-returns void
+create function pgflow.complete_steps(run_ids uuid[], step_slugs text[], tasks int[])
+returns pgflow.consequences
 language plpgsql
 set search_path to pg_catalog, pg_temp
 as $function$
 declare
   completed_runs uuid[];
+  completed_steps text[];
 begin
-  with completed as (
-    update pgflow.runs as run
+  with counted as (
+    update pgflow.step_states as state
     set
-      status = 'completed',
-      completed_at = clock_timestamp(),
-      output = (
-        select coalesce(jsonb_object_agg(state.step_slug, state.output), '{}')
-        from pgflow.step_states as state
-        where state.run_id = run.run_id
-          and state.status = 'completed'
-          and not exists (
-            select
-            from pgflow.deps as dep
-            where dep.flow_slug = state.flow_slug
-              and dep.dep_slug = state.step_slug
-          )
-      )
-    where run.run_id = any(run_ids)
-      and run.status = 'started'
-      and run.remaining_steps = 0
-    returning run.run_id
+      remaining_tasks = coalesce(state.remaining_tasks, 0) - ended.tasks,
+      status = case when coalesce(state.remaining_tasks, 0) = ended.tasks then 'completed' else state.status end,
+      started_at = coalesce(state.started_at, clock_timestamp()),
+      completed_at = case when coalesce(state.remaining_tasks, 0) = ended.tasks then clock_timestamp() end,
+      output = case
+        when coalesce(state.remaining_tasks, 0) > ended.tasks then null
+        when state.initial_tasks = 0 then '[]'
+        when step.step_type = 'map' then (
+          select jsonb_agg(task.output order by task.task_index)
+          from pgflow.step_tasks as task
+          where task.run_id = state.run_id
+            and task.step_slug = state.step_slug
+        )
+        else (
+          select task.output
+          from pgflow.step_tasks as task
+          where task.run_id = state.run_id
+            and task.step_slug = state.step_slug
+        )
+      end
+    from (
+      select every.run_id, every.step_slug, every.tasks
+      from unnest(run_ids, step_slugs, complete_steps.tasks) as every (run_id, step_slug, tasks)
+      limit cardinality(run_ids)
+    ) as ended
+    cross join pgflow.steps as step
+    where state.run_id = ended.run_id
+      and state.step_slug = ended.step_slug
+      and step.flow_slug = state.flow_slug
+      and step.step_slug = state.step_slug
+    returning state.run_id, state.step_slug, state.status
   )
-  select array_agg(completed.run_id) into completed_runs from completed;
+  select array_agg(counted.run_id), array_agg(counted.step_slug)
+  into completed_runs, completed_steps
+  from counted
+  where counted.status = 'completed';
 
-  if completed_runs is not null then
-    perform pgflow.emit_run_events(completed_runs);
+  if completed_runs is null then
+    return null;
   end if;
+
+  perform pgflow.emit_step_events(completed_runs, completed_steps);
+
+  return pgflow.release_dependents(completed_runs, completed_steps);
 end
 $function$;
 
-comment on function pgflow.complete_runs(uuid[]) is
-'Internal: completes the runs that have no remaining step. The output of a run holds the output of every completed step without dependents, by slug.';
-
-create function pgflow.complete_steps(endings pgflow.step_ending[])
-returns void
-language plpgsql
-set search_path to pg_catalog, pg_temp
-as $function$
-declare
-  run_ids uuid[] := array(select ending.run_id from unnest(endings) as ending);
-  step_slugs text[] := array(select ending.step_slug from unnest(endings) as ending);
-begin
-  update pgflow.step_states as state
-  set
-    status = 'completed',
-    started_at = coalesce(state.started_at, clock_timestamp()),
-    completed_at = clock_timestamp(),
-    remaining_tasks = 0,
-    output = case
-      when state.initial_tasks = 0 then '[]'
-      when step.step_type = 'map' then (
-        select jsonb_agg(task.output order by task.task_index)
-        from pgflow.step_tasks as task
-        where task.run_id = state.run_id
-          and task.step_slug = state.step_slug
-      )
-      else (
-        select task.output
-        from pgflow.step_tasks as task
-        where task.run_id = state.run_id
-          and task.step_slug = state.step_slug
-      )
-    end
-  from (select every.* from unnest(endings) as every limit cardinality(endings)) as ending
-  cross join pgflow.steps as step
-  where state.run_id = ending.run_id
-    and state.step_slug = ending.step_slug
-    and step.flow_slug = state.flow_slug
-    and step.step_slug = state.step_slug;
-
-  perform pgflow.emit_step_events(run_ids, step_slugs);
-  perform pgflow.release_dependents(run_ids, step_slugs);
-end
-$function$;
-
-comment on function pgflow.complete_steps(pgflow.step_ending[]) is
-'Internal: completes steps whose last task has a result, and empty maps. The output of a single step is its task''s; that of a map the array of all outputs in task order.';
+comment on function pgflow.complete_steps(uuid[], text[], int[]) is
+'Internal: takes so many finished tasks off each of these steps, and completes those that have none left: steps whose last task has a result, and empty maps (0 tasks). The output of a single step is its task''s; that of a map the array of all outputs in task order. Returns what follows from the completed ones; null when there are none.';
 
 create function pgflow.complete_task(run_id uuid, step_slug text, task_index int, output jsonb)
 returns setof pgflow.step_tasks
@@ -4196,8 +4223,11 @@ set enable_material to off
 set jit to off
 as $function$
 declare
+  step_count int;
   root_maps boolean;
   bad record;
+  root_runs uuid[];
+  root_steps text[];
 begin
   -- Keeps the definition as it is until the runs are there.
   perform pg_advisory_xact_lock_shared(pgflow.flow_key(create_runs.flow_slug));
@@ -4206,13 +4236,10 @@ begin
     perform pgflow.refuse_unknown_flow(create_runs.flow_slug);
   end if;
 
-  root_maps := exists (
-    select
-    from pgflow.steps as step
-    where step.flow_slug = create_runs.flow_slug
-      and step.step_type = 'map'
-      and step.deps_count = 0
-  );
+  select count(*), coalesce(bool_or(step.step_type = 'map' and step.deps_count = 0), false)
+  into step_count, root_maps
+  from pgflow.steps as step
+  where step.flow_slug = create_runs.flow_slug;
 
   select run.position, jsonb_typeof(run.input) as kind
   into bad
@@ -4244,7 +4271,7 @@ begin
     run.run_id,
     create_runs.flow_slug,
     run.input,
-    (select count(*) from pgflow.steps as step where step.flow_slug = create_runs.flow_slug),
+    step_count,
     clock_timestamp()
   from unnest(run_ids, inputs) with ordinality as run (run_id, input, position)
   order by run.position;
@@ -4265,8 +4292,28 @@ begin
   order by run.position, step.step_index;
 
   perform pgflow.emit_run_events(run_ids);
+
+  if step_count = 0 then
+    update pgflow.runs as run
+    set
+      status = 'completed',
+      completed_at = clock_timestamp(),
+      output = '{}'
+    where run.run_id = any(run_ids);
+
+    perform pgflow.emit_run_events(run_ids);
+    return;
+  end if;
+
+  select array_agg(run.id), array_agg(step.step_slug)
+  into root_runs, root_steps
+  from unnest(run_ids) as run (id)
+  cross join pgflow.steps as step
+  where step.flow_slug = create_runs.flow_slug
+    and step.deps_count = 0;
+
   -- Nothing of a new run has a message yet that could have to leave its queue.
-  perform pgflow.advance_runs(run_ids);
+  perform pgflow.advance_runs(root_runs, root_steps);
 end
 $function$;
 
@@ -4412,34 +4459,44 @@ comment on function pgflow.emit_step_events(uuid[], text[]) is
 'Internal: sends the event of the status that each step of a run now has, in the order of the steps.';
 
 create function pgflow.end_steps(endings pgflow.step_ending[])
-returns pgflow.message_ref[]
+returns pgflow.consequences
 language plpgsql
 set search_path to pg_catalog, pg_temp
 as $function$
 declare
-  completing pgflow.step_ending[] := array(select step from unnest(endings) as step where step.ending = 'complete');
-  skipping pgflow.step_ending[] := array(select step from unnest(endings) as step where step.ending in ('skip', 'skip-cascade'));
-  failing pgflow.step_ending[] := array(select step from unnest(endings) as step where step.ending = 'fail');
-  leaving pgflow.message_ref[] := '{}';
+  completing constant pgflow.step_ending[] := array(select step from unnest(endings) as step where step.ending = 'complete');
+  skipping constant pgflow.step_ending[] := array(select step from unnest(endings) as step where step.ending in ('skip', 'skip-cascade'));
+  failing constant pgflow.step_ending[] := array(select step from unnest(endings) as step where step.ending = 'fail');
+  completed pgflow.consequences;
+  skipped pgflow.consequences;
+  leaving pgflow.message_ref[];
 begin
   if completing <> '{}' then
-    perform pgflow.complete_steps(completing);
+    completed := pgflow.complete_steps(
+      array(select step.run_id from unnest(completing) as step),
+      array(select step.step_slug from unnest(completing) as step),
+      array_fill(0, array[cardinality(completing)])
+    );
   end if;
 
   if skipping <> '{}' then
-    leaving := leaving || pgflow.skip_steps(skipping);
+    skipped := pgflow.skip_steps(skipping);
   end if;
 
   if failing <> '{}' then
-    leaving := leaving || pgflow.fail_steps(failing);
+    leaving := pgflow.fail_steps(failing);
   end if;
 
-  return leaving;
+  return row(
+    skipped.leaving || leaving,
+    completed.run_ids || skipped.run_ids,
+    completed.step_slugs || skipped.step_slugs
+  )::pgflow.consequences;
 end
 $function$;
 
 comment on function pgflow.end_steps(pgflow.step_ending[]) is
-'Internal: ends steps as told, with all that follows for their tasks, dependents and runs. Completions come first and failures last, so that what a batch achieved counts before its run fails. Returns the messages that must leave their queues.';
+'Internal: ends steps that need no task or no longer any, with all that follows for their tasks, dependents and runs. Completions come first and failures last, so that what a batch achieved counts before its run fails. Returns what follows.';
 
 create function pgflow.event_sink()
 returns text
@@ -4448,7 +4505,9 @@ stable
 begin atomic
   select
     case
-      when to_regprocedure('realtime.send(jsonb, text, text, boolean)') is not null
+      -- Asked first, since it is cheap: most servers have no such schema.
+      when to_regnamespace('realtime') is not null
+        and to_regprocedure('realtime.send(jsonb, text, text, boolean)') is not null
         and pgflow.is_trusted_schema('realtime') then 'realtime'
       when current_setting('pgflow.events', true) = 'notify' then 'notify'
     end;
@@ -4554,6 +4613,68 @@ $function$;
 comment on function pgflow.fail_tasks(jsonb) is
 'Reports many failed attempts in one call: an array of {"run_id", "step_slug", "task_index", "attempt", "error_message"}. While attempts are left the task is queued again, to be read after base delay * 2 ^ attempts seconds; else it is failed and its step''s whenExhausted decides. One row an element, in order; status is retrying, failed, skipped (the attempts are used up and the step was skipped; the task itself is failed), superseded, ended or unknown. attempt and errors as in complete_tasks().';
 
+create function pgflow.failure_endings(verdicts pgflow.task_verdict[])
+returns pgflow.step_ending[]
+language plpgsql
+stable
+set search_path to pg_catalog, pg_temp
+as $function$
+begin
+  return array(
+    select
+      row(
+        judged.run_id,
+        judged.step_slug,
+        case when judged.violates then 'fail' else step.when_exhausted end,
+        case when not judged.violates and step.when_exhausted <> 'fail' then 'handler_failed' end,
+        case
+          when judged.violates then format(
+            '[TYPE_VIOLATION] Map step %s expects array input but dependency %s produced %s',
+            (
+              select target.step_slug
+              from pgflow.deps as dep
+              inner join pgflow.steps as target
+                on target.flow_slug = dep.flow_slug
+                and target.step_slug = dep.step_slug
+                and target.step_type = 'map'
+              where dep.flow_slug = step.flow_slug
+                and dep.dep_slug = step.step_slug
+              order by target.step_index
+              limit 1
+            ),
+            judged.step_slug,
+            coalesce(jsonb_typeof(judged.wrong_output), 'null')
+          )
+          else judged.error_message
+        end
+      )::pgflow.step_ending
+    from (
+      select
+        verdict.run_id,
+        verdict.step_slug,
+        bool_or(verdict.verdict = 'violates') as violates,
+        (array_agg(verdict.output order by verdict.position) filter (where verdict.verdict = 'violates'))[1] as wrong_output,
+        (array_agg(verdict.error_message order by verdict.position) filter (where verdict.verdict = 'exhausted'))[1]
+          as error_message,
+        min(verdict.position) as position
+      from unnest(verdicts) as verdict
+      where verdict.verdict in ('violates', 'exhausted')
+      group by verdict.run_id, verdict.step_slug
+    ) as judged
+    cross join lateral (
+      select found.flow_slug from pgflow.runs as found where found.run_id = judged.run_id limit 1
+    ) as run
+    inner join pgflow.steps as step
+      on step.flow_slug = run.flow_slug
+      and step.step_slug = judged.step_slug
+    order by judged.position
+  );
+end
+$function$;
+
+comment on function pgflow.failure_endings(pgflow.task_verdict[]) is
+'Internal: how the steps end whose tasks failed for good, in the order of the results: an output of the wrong type fails the run, attempts that are used up are for whenExhausted to decide.';
+
 create function pgflow.get_run_with_states(run_id uuid)
 returns jsonb
 language sql
@@ -4584,100 +4705,122 @@ comment on function pgflow.get_run_with_states(uuid) is
 'A run and its step states as {"run": row, "steps": [rows in step order]}; null for an unknown run. Needs no right on any table, so that clients can be granted just this. As in pgflow 0.14.';
 
 create function pgflow.judge_results(results pgflow.task_result[])
-returns setof pgflow.task_verdict
-language sql
-stable
-begin atomic
-  select
-    result.position::int,
-    result.run_id,
-    result.step_slug,
-    result.task_index,
-    step.step_index,
-    task.queue_name,
-    task.message_id,
-    case
-      when task.run_id is null then 'unknown'
-      when row_number() over (
-        partition by result.run_id, result.step_slug, result.task_index
-        order by result.position
-      ) > 1 then 'repeated'
-      when result.attempt <> task.attempts_count then 'superseded'
-      when not pgflow.task_is_active(task.status)
-        or state.status <> 'started'
-        or run.status <> 'started' then 'ended'
-      -- Queued again: the attempt that this result belongs to was given up.
-      when task.status = 'queued' then 'superseded'
-      when result.kind = 'stalled' and pgflow.recovery_boundary(
-        task.started_at, step.timeout, task.lease_extended_until
-      ) > clock_timestamp() then 'superseded'
-      when result.kind = 'success' then
+returns pgflow.task_verdict[]
+language plpgsql
+set search_path to pg_catalog, pg_temp
+as $function$
+begin
+  -- Locks the tasks in the order of step and task, and judges each as it is once its lock is there: all else that is read
+  -- changes only under the locks of the runs, which the caller holds.
+  return array(
+    select
+      row(
+        named.position,
+        named.run_id,
+        named.step_slug,
+        named.task_index,
+        named.step_index,
+        task.queue_name,
+        task.message_id,
         case
-          when step.step_type = 'single'
-            and coalesce(jsonb_typeof(result.output), 'null') <> 'array'
-            and fed_map.step_slug is not null then 'violates'
-          else 'completed'
-        end
-      when result.kind = 'failure' and task.attempts_count < step.max_attempts then 'retrying'
-      else 'exhausted'
-    end as verdict,
-    result.output,
-    result.error_message,
-    case
-      when result.kind = 'failure' then
-        clock_timestamp()
-        + make_interval(secs => pgflow.calculate_retry_delay(step.base_delay, task.attempts_count))
-    end as visible_at,
-    result.kind = 'stalled' as stalled
-  from unnest(results) with ordinality as result (
-    run_id, step_slug, task_index, attempt, kind, output, error_message, position
-  )
-  left join lateral (
-    select found.*
-    from pgflow.step_tasks as found
-    where found.run_id = result.run_id
-      and found.step_slug = result.step_slug
-      and found.task_index = result.task_index
-    limit 1
-  ) as task on true
-  left join lateral (
-    select found.status
-    from pgflow.step_states as found
-    where found.run_id = task.run_id
-      and found.step_slug = task.step_slug
-    limit 1
-  ) as state on true
-  left join lateral (
-    select found.status
-    from pgflow.runs as found
-    where found.run_id = task.run_id
-    limit 1
-  ) as run on true
-  left join pgflow.step_options as step
-    on step.flow_slug = task.flow_slug
-    and step.step_slug = task.step_slug
-  left join lateral (
-    select target.step_slug
-    from pgflow.deps as dep
-    cross join lateral (
+          when task.run_id is null then 'unknown'
+          when named.turn > 1 then 'repeated'
+          when named.attempt <> task.attempts_count then 'superseded'
+          when not pgflow.task_is_active(task.status)
+            or named.state_status <> 'started'
+            or named.run_status <> 'started' then 'ended'
+          -- Queued again: the attempt that this result belongs to was given up.
+          when task.status = 'queued' then 'superseded'
+          when named.kind = 'stalled' and pgflow.recovery_boundary(
+            task.started_at, named.timeout, task.lease_extended_until
+          ) > clock_timestamp() then 'superseded'
+          when named.kind = 'success' then
+            case
+              when named.step_type = 'single'
+                and coalesce(jsonb_typeof(named.output), 'null') <> 'array'
+                and exists (
+                  select
+                  from pgflow.deps as dep
+                  cross join lateral (
+                    select found.step_type
+                    from pgflow.steps as found
+                    where found.flow_slug = dep.flow_slug
+                      and found.step_slug = dep.step_slug
+                    limit 1
+                  ) as target
+                  where dep.flow_slug = named.flow_slug
+                    and dep.dep_slug = named.step_slug
+                    and target.step_type = 'map'
+                ) then 'violates'
+              else 'completed'
+            end
+          when named.kind = 'failure' and task.attempts_count < named.max_attempts then 'retrying'
+          else 'exhausted'
+        end,
+        named.output,
+        named.error_message,
+        case
+          when named.kind = 'failure' then
+            clock_timestamp()
+            + make_interval(secs => pgflow.calculate_retry_delay(named.base_delay, task.attempts_count))
+        end,
+        named.kind = 'stalled'
+      )::pgflow.task_verdict
+    from (
       select
-        found.step_slug,
-        found.step_index
-      from pgflow.steps as found
-      where found.flow_slug = dep.flow_slug
-        and found.step_slug = dep.step_slug
-        and found.step_type = 'map'
+        result.*,
+        run.flow_slug,
+        run.status as run_status,
+        state.status as state_status,
+        step.step_index,
+        step.step_type,
+        step.timeout,
+        step.max_attempts,
+        step.base_delay,
+        row_number() over (
+          partition by result.run_id, step.step_index, result.task_index order by result.position
+        ) as turn
+      from unnest(results) with ordinality as result (
+        run_id, step_slug, task_index, attempt, kind, output, error_message, position
+      )
+      left join lateral (
+        select found.flow_slug, found.status
+        from pgflow.runs as found
+        where found.run_id = result.run_id
+        limit 1
+      ) as run on true
+      left join lateral (
+        select found.*
+        from pgflow.step_options as found
+        where found.flow_slug = run.flow_slug
+          and found.step_slug = result.step_slug
+        limit 1
+      ) as step on true
+      left join lateral (
+        select found.status
+        from pgflow.step_states as found
+        where found.run_id = result.run_id
+          and found.step_slug = result.step_slug
+        limit 1
+      ) as state on true
+      order by result.run_id, step.step_index, result.task_index, result.position
+      limit cardinality(results)
+    ) as named
+    left join lateral (
+      select found.*
+      from pgflow.step_tasks as found
+      where found.run_id = named.run_id
+        and found.step_slug = named.step_slug
+        and found.task_index = named.task_index
       limit 1
-    ) as target
-    where dep.flow_slug = step.flow_slug
-      and dep.dep_slug = step.step_slug
-    order by target.step_index
-    limit 1
-  ) as fed_map on true;
-end;
+      for no key update
+    ) as task on true
+  );
+end
+$function$;
 
 comment on function pgflow.judge_results(pgflow.task_result[]) is
-'Internal: reads what each result means for its task: whether the attempt is still the current one, whether the task may be retried, whether the output has the type that a dependent map needs. Changes nothing; the caller holds the locks.';
+'Internal: locks the tasks that results name and tells what each result means for its task: whether the attempt is still the current one, whether the task may be retried, whether the output has the type that a dependent map needs. Changes nothing; the caller holds the locks of the runs.';
 
 create function pgflow.read_results(results jsonb, kind text)
 returns pgflow.task_result[]
@@ -4686,6 +4829,7 @@ immutable
 set search_path to pg_catalog, pg_temp
 as $function$
 declare
+  read pgflow.task_result[];
   bad record;
 begin
   if results is null then
@@ -4700,6 +4844,42 @@ begin
       hint = 'Pass [{"run_id": ..., "step_slug": ..., "task_index": ..., "attempt": ..., "output" or "error_message": ...}].';
   end if;
 
+  begin
+    read := array(
+      select
+        row(
+          (element.result ->> 'run_id')::uuid,
+          element.result ->> 'step_slug',
+          (element.result ->> 'task_index')::int,
+          (element.result ->> 'attempt')::int,
+          kind,
+          element.result -> 'output',
+          element.result ->> 'error_message'
+        )::pgflow.task_result
+      from jsonb_array_elements(results) with ordinality as element (result, position)
+      -- What can be converted may still not be what was meant.
+      where length(element.result ->> 'run_id') = 36
+        and jsonb_typeof(element.result -> 'step_slug') = 'string'
+        and (element.result ->> 'task_index')::int between 0 and 999999999
+        and coalesce((element.result ->> 'attempt')::int between 0 and 999999999, true)
+        and element.result - array['run_id', 'step_slug', 'task_index', 'attempt', 'output', 'error_message'] = '{}'
+        and case kind
+          when 'success' then element.result ? 'output'
+          else coalesce(jsonb_typeof(element.result -> 'error_message'), 'null') in ('string', 'null')
+            and (element.result ? 'error_message' or not element.result ? 'output')
+        end
+      order by element.position
+    );
+
+    if cardinality(read) = jsonb_array_length(results) then
+      return read;
+    end if;
+  exception
+    when data_exception then
+      null;
+  end;
+
+  -- Which one it is, and why, is worth finding out only now.
   select element.position - 1 as index, fault.key, fault.wanted
   into bad
   from jsonb_array_elements(results) with ordinality as element (result, position)
@@ -4744,108 +4924,130 @@ begin
   order by element.position
   limit 1;
 
-  if found then
-    raise exception using
-      errcode = 'PF019',
-      message = format(
-        'Result %s of %s can''t be read: %s must be %s.',
-        bad.index, jsonb_array_length(results), coalesce('"' || bad.key || '"', 'it'), bad.wanted
-      ),
-      detail = format('It holds %s there. No task was changed.', coalesce(jsonb_typeof(results -> bad.index::int -> bad.key), 'nothing of use')),
-      hint = 'Give back run_id, step_slug, task_index and attempt as poll_tasks() gave them.';
-  end if;
-
-  return array(
-    select
-      row(
-        (element.result ->> 'run_id')::uuid,
-        element.result ->> 'step_slug',
-        (element.result ->> 'task_index')::int,
-        (element.result ->> 'attempt')::int,
-        kind,
-        element.result -> 'output',
-        element.result ->> 'error_message'
-      )::pgflow.task_result
-    from jsonb_array_elements(results) with ordinality as element (result, position)
-    order by element.position
-  );
+  raise exception using
+    errcode = 'PF019',
+    message = format(
+      'Result %s of %s can''t be read: %s must be %s.',
+      bad.index, jsonb_array_length(results), coalesce('"' || bad.key || '"', 'it'), bad.wanted
+    ),
+    detail = format('It holds %s there. No task was changed.', coalesce(jsonb_typeof(results -> bad.index::int -> bad.key), 'nothing of use')),
+    hint = 'Give back run_id, step_slug, task_index and attempt as poll_tasks() gave them.';
 end
 $function$;
 
 comment on function pgflow.read_results(jsonb, text) is
 'Internal: reads the argument of complete_tasks() (kind success) and fail_tasks() (kind failure). Raises PF019 naming the first element that can''t be read and its key.';
 
-create function pgflow.release_dependents(run_ids uuid[], step_slugs text[])
-returns void
+create function pgflow.release_dependents(
+  run_ids uuid[], step_slugs text[], leaving pgflow.message_ref[] default null
+)
+returns pgflow.consequences
 language plpgsql
 set search_path to pg_catalog, pg_temp
 as $function$
+declare
+  followers pgflow.consequences;
+  completed_runs uuid[];
 begin
-  update pgflow.step_states as dependent
-  set
-    remaining_deps = dependent.remaining_deps - released.deps,
-    initial_tasks = coalesce(released.tasks, dependent.initial_tasks)
-  from (
-    select
-      ended.run_id,
-      dep.step_slug,
-      count(*)::int as deps,
-      -- A map has one dependency at most, so there is at most one value to take.
-      max(
-        case
-          when target.step_type = 'single' then null
-          when ended_state.status = 'skipped' then 0
-          when source.step_type = 'map' then ended_state.initial_tasks
-          else jsonb_array_length(ended_state.output)
-        end
-      ) as tasks
-    from unnest(run_ids, step_slugs) as ended (run_id, step_slug)
-    cross join lateral (
-      select found.*
-      from pgflow.step_states as found
-      where found.run_id = ended.run_id
-        and found.step_slug = ended.step_slug
-      limit 1
-    ) as ended_state
-    cross join lateral (
-      select found.step_type
-      from pgflow.steps as found
-      where found.flow_slug = ended_state.flow_slug
-        and found.step_slug = ended_state.step_slug
-      limit 1
-    ) as source
-    inner join pgflow.deps as dep
-      on dep.flow_slug = ended_state.flow_slug
-      and dep.dep_slug = ended_state.step_slug
-    cross join lateral (
-      select found.step_type
-      from pgflow.steps as found
-      where found.flow_slug = dep.flow_slug
-        and found.step_slug = dep.step_slug
-      limit 1
-    ) as target
-    group by ended.run_id, dep.step_slug
-    limit 1000000000 * cardinality(run_ids)::bigint
-  ) as released
-  where dependent.run_id = released.run_id
-    and dependent.step_slug = released.step_slug
-    and dependent.status = 'created';
+  with released as (
+    update pgflow.step_states as dependent
+    set
+      remaining_deps = dependent.remaining_deps - waiting.deps,
+      initial_tasks = coalesce(waiting.tasks, dependent.initial_tasks)
+    from (
+      select
+        ended.run_id,
+        dep.step_slug,
+        count(*)::int as deps,
+        -- A map has one dependency at most, so there is at most one value to take.
+        max(
+          case
+            when target.step_type = 'single' then null
+            when ended_state.status = 'skipped' then 0
+            when source.step_type = 'map' then ended_state.initial_tasks
+            else jsonb_array_length(ended_state.output)
+          end
+        ) as tasks
+      from unnest(run_ids, step_slugs) as ended (run_id, step_slug)
+      cross join lateral (
+        select found.*
+        from pgflow.step_states as found
+        where found.run_id = ended.run_id
+          and found.step_slug = ended.step_slug
+        limit 1
+      ) as ended_state
+      cross join lateral (
+        select found.step_type
+        from pgflow.steps as found
+        where found.flow_slug = ended_state.flow_slug
+          and found.step_slug = ended_state.step_slug
+        limit 1
+      ) as source
+      inner join pgflow.deps as dep
+        on dep.flow_slug = ended_state.flow_slug
+        and dep.dep_slug = ended_state.step_slug
+      cross join lateral (
+        select found.step_type
+        from pgflow.steps as found
+        where found.flow_slug = dep.flow_slug
+          and found.step_slug = dep.step_slug
+        limit 1
+      ) as target
+      group by ended.run_id, dep.step_slug
+      limit 1000000000 * cardinality(run_ids)::bigint
+    ) as waiting
+    where dependent.run_id = waiting.run_id
+      and dependent.step_slug = waiting.step_slug
+      and dependent.status = 'created'
+    returning dependent.run_id, dependent.step_slug, dependent.remaining_deps
+  )
+  select release_dependents.leaving, array_agg(released.run_id), array_agg(released.step_slug)
+  into followers
+  from released
+  where released.remaining_deps = 0;
 
-  -- A skip or a completion lowers the count of its run once for every step that ended.
-  update pgflow.runs as run
-  set remaining_steps = run.remaining_steps - ended.steps
-  from (
-    select ended.run_id, count(*)::int as steps
-    from unnest(run_ids) as ended (run_id)
-    group by ended.run_id
-    limit cardinality(run_ids)
-  ) as ended
-  where run.run_id = ended.run_id;
+  -- A skip or a completion lowers the count of its run once for every step that ended; at 0 nothing is left to do.
+  with counted as (
+    update pgflow.runs as run
+    set
+      remaining_steps = run.remaining_steps - ended.steps,
+      status = case when run.remaining_steps = ended.steps then 'completed' else run.status end,
+      completed_at = case when run.remaining_steps = ended.steps then clock_timestamp() end,
+      output = case
+        when run.remaining_steps = ended.steps then (
+          select coalesce(jsonb_object_agg(state.step_slug, state.output), '{}')
+          from pgflow.step_states as state
+          where state.run_id = run.run_id
+            and state.status = 'completed'
+            and not exists (
+              select
+              from pgflow.deps as dep
+              where dep.flow_slug = state.flow_slug
+                and dep.dep_slug = state.step_slug
+            )
+        )
+      end
+    from (
+      select ended.run_id, count(*)::int as steps
+      from unnest(run_ids) as ended (run_id)
+      group by ended.run_id
+      limit cardinality(run_ids)
+    ) as ended
+    where run.run_id = ended.run_id
+    returning run.run_id, run.status
+  )
+  select array_agg(counted.run_id) into completed_runs from counted where counted.status = 'completed';
+
+  if completed_runs is not null then
+    perform pgflow.emit_run_events(completed_runs);
+  end if;
+
+  return followers;
 end
 $function$;
 
-comment on function pgflow.release_dependents(uuid[], text[]) is
-'Internal: for steps that were completed or skipped, takes one dependency from each dependent that still waits, tells dependent maps how many tasks they have, and lowers the remaining steps of the runs.';
+comment on function pgflow.release_dependents(uuid[], text[], pgflow.message_ref[]) is
+'Internal: for steps that were completed or skipped, takes one dependency from each dependent that still waits, tells dependent maps how many tasks they have, lowers the remaining steps of the runs, and completes those that have none left; their output holds that of every completed step without dependents, by slug. Returns the dependents that are ready, with the messages passed in.';
 
 create function pgflow.settle_tasks(results pgflow.task_result[])
 returns table (run_id uuid, step_slug text, task_index int, status text)
@@ -4853,12 +5055,11 @@ language plpgsql
 set search_path to pg_catalog, pg_temp
 -- Plans are made once a session, perhaps on empty tables, and must stay right when these have grown: so rows are looked
 -- up by key, one by one, for each thing that ended, here and in all that this calls. A limit that the planner can't
--- estimate lets it expect few rows of an array, and a lateral one keeps it from turning a look-up round. Only bitmap
--- scans are left, since these need a key: a plain index scan may read all of a table that counts as empty.
+-- estimate lets it expect few rows of an array, and a lateral one keeps it from turning a look-up round. No statement
+-- asks for a table in the order of an index: then a plain index scan would read all of one that counts as empty.
 set plan_cache_mode to force_generic_plan
 set enable_seqscan to off
-set enable_indexscan to off
-set enable_indexonlyscan to off
+set enable_bitmapscan to off
 set enable_hashjoin to off
 set enable_mergejoin to off
 set enable_material to off
@@ -4867,14 +5068,23 @@ as $function$
 declare
   run_ids uuid[];
   verdicts pgflow.task_verdict[];
-  endings pgflow.step_ending[];
+  step_runs uuid[];
+  step_slugs text[];
+  completed int[];
+  has_failures boolean;
+  has_others boolean;
+  followers pgflow.consequences;
+  ready_runs uuid[];
+  ready_steps text[];
   leaving pgflow.message_ref[];
   returning_messages pgflow.message_ref[];
   returning_at timestamptz[];
 begin
   -- Locks in the order that all of the engine keeps: flows, runs, then tasks. Whoever holds a run's lock is the only
   -- one to change its steps.
-  run_ids := array(select distinct result.run_id from unnest(results) as result where result.run_id is not null);
+  run_ids := array(
+    select distinct result.run_id from unnest(results) as result where result.run_id is not null order by result.run_id
+  );
 
   perform pg_advisory_xact_lock_shared(pgflow.flow_key(flow.flow_slug))
   from (
@@ -4886,37 +5096,14 @@ begin
     order by flow_slug
   ) as flow;
 
-  perform from pgflow.runs as run where run.run_id = any(run_ids) order by run.run_id for no key update;
-
   perform
-  from (
-    select result.run_id, result.step_slug, result.task_index
-    from unnest(results) as result
-    cross join lateral (
-      select found.flow_slug from pgflow.runs as found where found.run_id = result.run_id limit 1
-    ) as run
-    cross join lateral (
-      select found.step_index
-      from pgflow.steps as found
-      where found.flow_slug = run.flow_slug
-        and found.step_slug = result.step_slug
-      limit 1
-    ) as step
-    order by result.run_id, step.step_index, result.task_index
-    limit cardinality(results)
-  ) as named
+  from unnest(run_ids) with ordinality as named (run_id, position)
   cross join lateral (
-    select task.status
-    from pgflow.step_tasks as task
-    where task.run_id = named.run_id
-      and task.step_slug = named.step_slug
-      and task.task_index = named.task_index
-    limit 1
-    for no key update
+    select run.status from pgflow.runs as run where run.run_id = named.run_id limit 1 for no key update
   ) as locked;
 
   -- A statement of its own, so that it sees what was committed while the locks were waited for.
-  verdicts := array(select judged from pgflow.judge_results(results) as judged);
+  verdicts := pgflow.judge_results(results);
 
   update pgflow.step_tasks as task
   set
@@ -4950,113 +5137,67 @@ begin
     where verdict.verdict in ('completed', 'violates', 'exhausted', 'ended')
   );
 
-  with judged as materialized (
+  select
+    array_agg(counted.run_id order by counted.run_id, counted.step_index),
+    array_agg(counted.step_slug order by counted.run_id, counted.step_index),
+    array_agg(counted.completed order by counted.run_id, counted.step_index),
+    coalesce(bool_or(counted.has_failures), false),
+    coalesce(sum(counted.completed), 0) < cardinality(verdicts)
+  into step_runs, step_slugs, completed, has_failures, has_others
+  from (
     select
       verdict.run_id,
       verdict.step_slug,
+      verdict.step_index,
       count(*) filter (where verdict.verdict = 'completed')::int as completed,
-      bool_or(verdict.verdict = 'violates') as violates,
-      bool_or(verdict.verdict = 'exhausted') as exhausted,
-      (array_agg(verdict.output order by verdict.position) filter (where verdict.verdict = 'violates'))[1] as wrong_output,
-      (array_agg(verdict.error_message order by verdict.position) filter (where verdict.verdict = 'exhausted'))[1] as error_message,
-      min(verdict.position) filter (where verdict.verdict in ('violates', 'exhausted')) as failed_position
+      bool_or(verdict.verdict <> 'completed') as has_failures
     from unnest(verdicts) as verdict
     where verdict.verdict in ('completed', 'violates', 'exhausted')
-    group by verdict.run_id, verdict.step_slug
-  ),
-  tallied as (
-    select
-      judged.*,
-      case
-        when judged.violates then 'fail'
-        when judged.exhausted then step.when_exhausted
-        when state.remaining_tasks = judged.completed then 'complete'
-      end as ending,
-      fed_map.step_slug as fed_map
-    from judged
-    cross join lateral (
-      select found.flow_slug, found.step_slug, found.remaining_tasks
-      from pgflow.step_states as found
-      where found.run_id = judged.run_id
-        and found.step_slug = judged.step_slug
-      limit 1
-    ) as state
-    inner join pgflow.steps as step
-      on step.flow_slug = state.flow_slug
-      and step.step_slug = state.step_slug
-    left join lateral (
-      select target.step_slug
-      from pgflow.deps as dep
-      inner join pgflow.steps as target
-        on target.flow_slug = dep.flow_slug
-        and target.step_slug = dep.step_slug
-        and target.step_type = 'map'
-      where judged.violates
-        and dep.flow_slug = step.flow_slug
-        and dep.dep_slug = step.step_slug
-      order by target.step_index
-      limit 1
-    ) as fed_map on true
-  )
-  select
-    array_agg(
-      row(
-        tallied.run_id,
-        tallied.step_slug,
-        tallied.ending,
-        case when tallied.ending in ('skip', 'skip-cascade') then 'handler_failed' end,
-        case
-          when tallied.violates then format(
-            '[TYPE_VIOLATION] Map step %s expects array input but dependency %s produced %s',
-            tallied.fed_map,
-            tallied.step_slug,
-            coalesce(jsonb_typeof(tallied.wrong_output), 'null')
-          )
-          when tallied.exhausted then tallied.error_message
-        end
-      )::pgflow.step_ending
-      order by tallied.failed_position
-    )
-  into endings
-  from tallied
-  where tallied.ending is not null;
+    group by verdict.run_id, verdict.step_slug, verdict.step_index
+  ) as counted;
 
-  -- Steps that complete get their count with the rest of their row.
-  update pgflow.step_states as state
-  set remaining_tasks = state.remaining_tasks - completed.tasks
-  from (
-    select verdict.run_id, verdict.step_slug, count(*)::int as tasks
-    from unnest(verdicts) as verdict
-    where verdict.verdict = 'completed'
-    group by verdict.run_id, verdict.step_slug
-    limit cardinality(verdicts)
-  ) as completed
-  where state.run_id = completed.run_id
-    and state.step_slug = completed.step_slug
-    and (completed.run_id, completed.step_slug) not in (
-      select ending.run_id, ending.step_slug from unnest(endings) as ending where ending.ending = 'complete'
-    );
+  if step_runs is not null then
+    -- A step with a failure has a task more than it has results here, so it is counted but never completed by this.
+    followers := pgflow.complete_steps(step_runs, step_slugs, completed);
+    ready_runs := followers.run_ids;
+    ready_steps := followers.step_slugs;
+  end if;
 
-  if endings is not null then
-    leaving := leaving || pgflow.end_steps(endings);
-    leaving := leaving || pgflow.advance_runs(
-      array(select distinct ending.run_id from unnest(endings) as ending order by 1)
-    );
+  if has_failures then
+    followers := pgflow.end_steps(pgflow.failure_endings(verdicts));
+    leaving := leaving || followers.leaving;
+    ready_runs := ready_runs || followers.run_ids;
+    ready_steps := ready_steps || followers.step_slugs;
+  end if;
+
+  if ready_runs is not null then
+    leaving := leaving || pgflow.advance_runs(ready_runs, ready_steps);
   end if;
 
   -- Messages come last in the order of locks. A task that goes back for a retry while its step or run ends in the same
   -- batch has left with the others.
   perform pgflow.archive_messages(leaving);
 
-  select
-    array_agg(row(verdict.queue_name, verdict.message_id)::pgflow.message_ref),
-    array_agg(verdict.visible_at)
-  into returning_messages, returning_at
-  from unnest(verdicts) as verdict
-  where verdict.verdict = 'retrying';
+  if has_others then
+    select
+      array_agg(row(verdict.queue_name, verdict.message_id)::pgflow.message_ref),
+      array_agg(verdict.visible_at)
+    into returning_messages, returning_at
+    from unnest(verdicts) as verdict
+    where verdict.verdict = 'retrying';
 
-  if returning_messages is not null then
-    perform pgflow.set_visibility(returning_messages, returning_at);
+    if returning_messages is not null then
+      perform pgflow.set_visibility(returning_messages, returning_at);
+    end if;
+  end if;
+
+  -- Most batches are nothing but completions.
+  if not has_others then
+    return query
+    select verdict.run_id, verdict.step_slug, verdict.task_index, verdict.verdict
+    from unnest(verdicts) as verdict
+    order by verdict.position;
+    return;
   end if;
 
   return query
@@ -5098,7 +5239,7 @@ comment on function pgflow.settle_tasks(pgflow.task_result[]) is
 'Internal: the one way in which results end tasks. Locks, judges the whole batch, writes the tasks, ends the steps whose last task ended, advances the runs, and only then touches messages. One row a result, in order.';
 
 create function pgflow.skip_steps(endings pgflow.step_ending[])
-returns pgflow.message_ref[]
+returns pgflow.consequences
 language plpgsql
 set search_path to pg_catalog, pg_temp
 as $function$
@@ -5177,14 +5318,13 @@ begin
   from ended;
 
   perform pgflow.emit_step_events(run_ids, step_slugs);
-  perform pgflow.release_dependents(run_ids, step_slugs);
 
-  return leaving;
+  return pgflow.release_dependents(run_ids, step_slugs, leaving);
 end
 $function$;
 
 comment on function pgflow.skip_steps(pgflow.step_ending[]) is
-'Internal: skips steps, and for skip-cascade everything downstream of them. Tasks that were still active become skipped. Returns the messages of these.';
+'Internal: skips steps, and for skip-cascade everything downstream of them. Tasks that were still active become skipped. Returns what follows, with the messages of these tasks.';
 
 create function pgflow.start_flow(flow_slug text, input jsonb, run_id uuid default null)
 returns setof pgflow.runs
@@ -5248,119 +5388,99 @@ $function$;
 comment on function pgflow.start_flows(text, jsonb[]) is
 'Starts one run of a flow for each input, all of them or none, and returns their rows in the order of the inputs. Null or no inputs give no rows. Raises PF018 (unknown flow), PF019 (bad input, with its position), PF007 (a queue of the flow is gone).';
 
-create function pgflow.start_steps(run_ids uuid[])
+create function pgflow.start_steps(run_ids uuid[], step_slugs text[])
 returns void
 language plpgsql
 set search_path to pg_catalog, pg_temp
 as $function$
 declare
-  started_runs uuid[];
-  started_flows text[];
-  started_steps text[];
-  task_counts int[];
   batch record;
+  msg_ids bigint[];
 begin
-  with started as (
-    update pgflow.step_states as state
-    set
-      status = 'started',
-      started_at = clock_timestamp(),
-      remaining_tasks = state.initial_tasks
-    from (
-      select found.run_id, found.step_slug
-      from pgflow.ready_steps(run_ids) as found
-      where found.decision = 'start'
-      limit 1000000000 * cardinality(run_ids)::bigint
-    ) as ready
-    where state.run_id = ready.run_id
-      and state.step_slug = ready.step_slug
-    returning state.run_id, state.flow_slug, state.step_slug, state.initial_tasks
-  )
-  select
-    array_agg(started.run_id),
-    array_agg(started.flow_slug),
-    array_agg(started.step_slug),
-    array_agg(started.initial_tasks)
-  into started_runs, started_flows, started_steps, task_counts
-  from started;
-
-  if started_runs is null then
-    return;
-  end if;
-
   for batch in
+    with started as (
+      update pgflow.step_states as state
+      set
+        status = 'started',
+        started_at = clock_timestamp(),
+        remaining_tasks = state.initial_tasks
+      from (
+        select every.run_id, every.step_slug
+        from unnest(run_ids, step_slugs) as every (run_id, step_slug)
+        limit cardinality(run_ids)
+      ) as ready
+      where state.run_id = ready.run_id
+        and state.step_slug = ready.step_slug
+      returning state.run_id, state.flow_slug, state.step_slug, state.initial_tasks as task_count
+    )
     select
       step.queue_name,
-      queue_table.oid as queue_table,
       step.flow_slug,
-      array_agg(started.run_id order by started.run_id, step.step_index) as run_ids,
-      array_agg(started.step_slug order by started.run_id, step.step_index) as step_slugs,
-      array_agg(started.task_count order by started.run_id, step.step_index) as task_counts,
-      array_agg(step.start_delay order by started.run_id, step.step_index) as start_delays
-    from unnest(started_runs, started_flows, started_steps, task_counts)
-      as started (run_id, flow_slug, step_slug, task_count)
-    inner join pgflow.step_options as step
-      on step.flow_slug = started.flow_slug
-      and step.step_slug = started.step_slug
-    left join pg_class as queue_table
-      on queue_table.relname = 'q_' || step.queue_name
-      and queue_table.relnamespace = 'pgmq'::regnamespace
-    group by step.queue_name, queue_table.oid, step.flow_slug
+      array_agg(
+        row(started.run_id, started.step_slug, task.task_index, step.start_delay)::pgflow.new_task
+        order by started.run_id, step.step_index, task.task_index
+      ) as tasks
+    from started
+    cross join lateral (
+      select every.flow_slug, every.step_index, every.queue_name, every.start_delay
+      from pgflow.step_options as every
+      where every.flow_slug = started.flow_slug
+        and every.step_slug = started.step_slug
+      limit 1
+    ) as step
+    cross join lateral generate_series(0, started.task_count - 1) as task (task_index)
+    group by step.queue_name, step.flow_slug
     order by step.queue_name collate "C"
   loop
-    if batch.queue_table is null then
+    if to_regclass(format('pgmq.%I', 'q_' || batch.queue_name)) is null then
       raise exception using
         errcode = 'PF007',
         message = format('Queue "%s" of flow "%s" is gone from PGMQ.', batch.queue_name, batch.flow_slug),
         detail = format(
-          'Steps that were to start on it: %s. Nothing was changed.', array_to_string(batch.step_slugs[1:10], ', ')
+          'Steps that were to start on it: %s. Nothing was changed.', (select string_agg(distinct task.step_slug, ', ') from unnest(batch.tasks) as task)
         ),
         hint = format('Make it again with select * from pgflow.repair_queues(%L).', batch.flow_slug);
     end if;
 
-    -- The message carries all that names its task, so the ids come back with the rows they belong to,
-    -- in whatever order they come.
+    -- Rows get their ids in the order in which they come, so the ids in their order are those of the tasks in theirs.
     execute format(
       $sql$
         with sent as (
           insert into pgmq.%I (vt, message)
           select
-            clock_timestamp() + make_interval(secs => started.start_delay),
+            clock_timestamp() + make_interval(secs => task.start_delay),
             jsonb_build_object(
-              'flow_slug', $5,
-              'run_id', started.run_id,
-              'step_slug', started.step_slug,
-              'task_index', task.task_index
+              'flow_slug', $2, 'run_id', task.run_id, 'step_slug', task.step_slug, 'task_index', task.task_index
             )
-          from unnest($1, $2, $3, $4) with ordinality
-            as started (run_id, step_slug, task_count, start_delay, position)
-          cross join lateral generate_series(0, started.task_count - 1) as task (task_index)
-          order by started.position, task.task_index
-          returning msg_id, message
+          from unnest($1) as task
+          returning msg_id
         )
-        insert into pgflow.step_tasks (flow_slug, run_id, step_slug, task_index, message_id, queue_name, queued_at)
-        select
-          $5,
-          (sent.message ->> 'run_id')::uuid,
-          sent.message ->> 'step_slug',
-          (sent.message ->> 'task_index')::int,
-          sent.msg_id,
-          $6,
-          clock_timestamp()
-        from sent
+        select array_agg(msg_id order by msg_id) from sent
       $sql$,
       'q_' || batch.queue_name
     )
-    using
-      batch.run_ids, batch.step_slugs, batch.task_counts, batch.start_delays, batch.flow_slug, batch.queue_name;
+    into msg_ids
+    using batch.tasks, batch.flow_slug;
+
+    insert into pgflow.step_tasks (flow_slug, run_id, step_slug, task_index, message_id, queue_name, queued_at)
+    select
+      batch.flow_slug,
+      task.run_id,
+      task.step_slug,
+      task.task_index,
+      task.message_id,
+      batch.queue_name,
+      clock_timestamp()
+    from rows from (unnest(batch.tasks), unnest(msg_ids))
+      as task (run_id, step_slug, task_index, start_delay, message_id);
   end loop;
 
-  perform pgflow.emit_step_events(started_runs, started_steps);
+  perform pgflow.emit_step_events(run_ids, step_slugs);
 end
 $function$;
 
-comment on function pgflow.start_steps(uuid[]) is
-'Internal: starts every ready step of these runs that needs tasks: one task and one message a map element or single step, all messages of a queue in one statement, ids ascending with task_index. Raises PF007 when a queue is gone.';
+comment on function pgflow.start_steps(uuid[], text[]) is
+'Internal: starts steps that are ready and need tasks: one task and one message a map element or single step, all messages of a queue in one statement, ids ascending with task_index. Raises PF007 when a queue is gone.';
 
 create function pgflow.build_inputs(tasks pgflow.step_tasks[])
 returns table (

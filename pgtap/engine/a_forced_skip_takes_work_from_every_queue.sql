@@ -9,13 +9,12 @@ returns void
 language plpgsql
 as $$
 declare
-  leaving pgflow.message_ref[];
+  followers pgflow.consequences;
 begin
-  leaving := pgflow.end_steps(
+  followers := pgflow.end_steps(
     array[row(pg_temp.id(run_name), force_skip.step_slug, 'skip-cascade', 'handler_failed', null)::pgflow.step_ending]
   );
-  leaving := leaving || pgflow.advance_runs(array[pg_temp.id(run_name)]);
-  perform pgflow.archive_messages(leaving);
+  perform pgflow.archive_messages(followers.leaving || pgflow.advance_runs(followers.run_ids, followers.step_slugs));
 end
 $$;
 
