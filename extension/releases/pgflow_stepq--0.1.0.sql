@@ -416,9 +416,9 @@ comment on type pgflow.claim_outcome is
 'What became of one message of a batch. outcome is claimed, deferred, archived, gone, unsupported or released; the columns of the task are null unless it is claimed. attempt is the fencing token to finish with.';
 
 create type pgflow.consequences as (
-  leaving pgflow.message_ref[],
-  run_ids uuid[],
-  step_slugs text[]
+  leaving pgflow.message_ref array,
+  run_ids uuid array,
+  step_slugs text array
 );
 
 comment on type pgflow.consequences is

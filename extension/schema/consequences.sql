@@ -1,7 +1,7 @@
 create type pgflow.consequences as (
-  leaving pgflow.message_ref[],
-  run_ids uuid[],
-  step_slugs text[]
+  leaving pgflow.message_ref array,
+  run_ids uuid array,
+  step_slugs text array
 );
 
 comment on type pgflow.consequences is
