@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -262,3 +263,59 @@ def test_a_call_reads_no_more_where_thousands_of_runs_and_messages_are(
         if reads > 2 * little[call] + 200
     }
     assert too_much == {}
+
+
+def work_in(conn: Connection, steps: int) -> Cost:
+    """Compile a flow of so many steps, a chain and others that wait for it; return what work in it reads."""
+    slug = f"steps{steps}"
+    chain = [{"slug": "s0"}, {"slug": "s1", "dependencies": ["s0"]}, {"slug": "s2", "dependencies": ["s1"]}]
+    waiting = [{"slug": f"s{n}", "dependencies": ["s2"]} for n in range(3, steps)]
+    conn.execute("select pgflow.ensure_flow_compiled(%s, %s, false, 'step')", (slug, Jsonb({"steps": chain + waiting})))
+    workers = [uuid.uuid4(), uuid.uuid4()]
+    for number, worker in enumerate(workers):
+        conn.execute("select pgflow.register_worker(%s, 'fn', %s, %s)", (worker, slug, f"s{number}"))
+    start_runs(conn, slug, 3 * BATCH, 1)
+
+    meters = [Meter(conn, "step", worker) for worker in workers]
+    cost: Cost = {}
+    for turn in range(3):
+        for number, meter in enumerate(meters):
+            with conn.transaction():
+                polled = meter.call("poll", meter.poll)
+                meter.call("complete", partial(meter.settle, "complete_tasks", polled, "completed"))
+            if turn == 2:
+                cost |= {f"{call} s{number}": reads for call, reads in meter.cost.items()}
+    return cost
+
+
+@pytest.mark.parametrize("past", [nothing_known, emptied])
+def test_a_call_reads_no_more_where_a_flow_has_hundreds_of_steps(
+    databases: Databases, past: Callable[[Connection], None]
+) -> None:
+    with databases.database() as conninfo, open_session(conninfo) as conn:
+        past(conn)
+        little, much = work_in(conn, 4), work_in(conn, 200)
+        assert {call: reads for call, reads in much.items() if reads > 2 * little[call] + 200} == {}
+
+
+@pytest.mark.parametrize("view", ["queue_coverage", "coverage_gaps()", "stuck_work", "check_integrity()"])
+def test_a_look_at_many_queues_and_workers_looks_at_each_a_few_times(databases: Databases, view: str) -> None:
+    steps = workers = 60
+    scans = """
+        select sum(pg_stat_get_xact_numscans(class.oid))
+        from pg_class as class
+        where class.relnamespace in ('pgflow'::regnamespace, 'pgmq'::regnamespace)
+    """
+    with databases.database() as conninfo, open_session(conninfo) as conn:
+        shape = {"steps": [{"slug": f"s{n}"} for n in range(steps)]}
+        conn.execute("select pgflow.ensure_flow_compiled('many', %s, false, 'step')", (Jsonb(shape),))
+        conn.execute(
+            "select count(pgflow.register_worker(gen_random_uuid(), 'fn', 'many', 's0')) from generate_series(1, %s)",
+            (workers,),
+        )
+        start_runs(conn, "many", 1, 1)
+        with conn.transaction():
+            before = conn.execute(scans).fetchone()[0]  # type: ignore[index]
+            conn.execute(f"select count(*) from pgflow.{view}")
+            after = conn.execute(scans).fetchone()[0]  # type: ignore[index]
+    assert after - before < 20 * (steps + workers)

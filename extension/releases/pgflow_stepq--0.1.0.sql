@@ -165,7 +165,9 @@ create table pgflow.steps (
   created_at timestamptz not null default now(),
   queue_name text not null references pgflow.queues (queue_name),
   primary key (flow_slug, step_slug),
-  constraint steps_flow_slug_step_index_key unique (flow_slug, step_index),
+  -- The index first: the other way round it would look as fit as the primary key for finding a step by its slug, and read
+  -- all steps of the flow.
+  constraint steps_flow_slug_step_index_key unique (step_index, flow_slug),
   constraint steps_step_slug_check check (pgflow.is_valid_slug(step_slug)),
   constraint step_type_is_known check (step_type in ('single', 'map')),
   constraint deps_count_is_nonnegative check (deps_count >= 0),
@@ -202,8 +204,9 @@ create table pgflow.deps (
   references pgflow.steps (flow_slug, step_slug)
 );
 
--- The primary key answers "who depends on this step"; this one answers "what does this step depend on".
-create index deps_of_step on pgflow.deps (flow_slug, step_slug);
+-- The primary key answers "who depends on this step"; this one answers "what does this step depend on", and with the step
+-- first it is never taken for the other question.
+create index deps_of_step on pgflow.deps (step_slug, flow_slug);
 
 select pg_catalog.pg_extension_config_dump('pgflow.deps', '');
 
@@ -7423,6 +7426,24 @@ comment on function pgflow.mark_worker_stopped(uuid) is
 'Records that a worker has stopped; it can neither claim nor register again. An unknown worker, or one that has stopped before, changes nothing. As in pgflow 0.14.';
 
 create view pgflow.queue_workers as
+-- Judged once a worker, whatever this is joined with: a flow has hundreds of queues, and a fleet hundreds of workers.
+with judged as materialized (
+  select
+    worker.worker_id,
+    worker.function_name,
+    lower(worker.queue_name collate "C") as queue_name,
+    worker.flow_slug,
+    worker.step_slug,
+    worker.last_heartbeat_at,
+    pgflow.worker_is_live(worker)
+    and not exists (
+      select
+      from pgflow.worker_standing(worker.worker_id) as standing
+      where standing.errcode <> 'PF010'
+    ) as is_serving
+  from pgflow.workers as worker
+)
+
 select
   queue.queue_name,
   queue.flow_slug,
@@ -7430,16 +7451,11 @@ select
   worker.worker_id,
   worker.function_name,
   worker.last_heartbeat_at,
-  pgflow.worker_is_live(worker)
-  and not exists (
-    select
-    from pgflow.worker_standing(worker.worker_id) as standing
-    where standing.errcode <> 'PF010'
-  ) as is_serving
+  worker.is_serving
 from pgflow.queues as queue
 -- Workers of pgflow 0.14 write the slug as it was written; they serve whole queues only.
-inner join pgflow.workers as worker
-  on queue.queue_name = lower(worker.queue_name collate "C")
+inner join judged as worker
+  on queue.queue_name = worker.queue_name
   and queue.flow_slug = coalesce(worker.flow_slug, queue.flow_slug)
   and queue.step_slug is not distinct from worker.step_slug;
 
@@ -9031,8 +9047,15 @@ select
   coalesce(pool.live_workers, 0) > 0 as is_covered
 from pgflow.flows as flow
 inner join pgflow.steps as step on step.flow_slug = flow.flow_slug
--- By flow, so that a query about one flow reads the queues of that flow only.
-left join lateral pgflow.queue_depths(flow.flow_slug) as depth on depth.queue_name = step.queue_name
+-- By flow, so that a query about one flow reads the queues of that flow only. Distinct, so that they are read once and not
+-- for every step: the planner takes another look at a function for free.
+left join (
+  select distinct each_flow.flow_slug, queue.*
+  from pgflow.flows as each_flow
+  cross join lateral pgflow.queue_depths(each_flow.flow_slug) as queue
+) as depth
+  on depth.flow_slug = step.flow_slug
+  and depth.queue_name = step.queue_name
 left join (
   select
     worker.queue_name,
