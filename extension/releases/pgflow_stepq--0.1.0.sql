@@ -165,8 +165,8 @@ create table pgflow.steps (
   created_at timestamptz not null default now(),
   queue_name text not null references pgflow.queues (queue_name),
   primary key (flow_slug, step_slug),
-  -- The index first: the other way round it would look as fit as the primary key for finding a step by its slug, and read
-  -- all steps of the flow.
+  -- The index first: the other way round it would look as fit as the primary key for finding a step by its slug, and
+  -- read all steps of the flow.
   constraint steps_flow_slug_step_index_key unique (step_index, flow_slug),
   constraint steps_step_slug_check check (pgflow.is_valid_slug(step_slug)),
   constraint step_type_is_known check (step_type in ('single', 'map')),
