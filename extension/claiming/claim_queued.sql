@@ -85,7 +85,7 @@ begin
     reads
   );
 
-  -- Some are not on the queue. Those that are have been counted as read.
+  -- Some are not on the queue, or named twice. Those that are there have been counted as read.
   if hidden <> cardinality(msg_ids) then
     return query
     select * from pgflow.claim_batch(worker, msg_ids, 0);

@@ -55,7 +55,12 @@ begin
 
           if candidates is null then
             perform pgflow.refuse_missing_queue(worker);
-          elsif candidates <> '{}' then
+          end if;
+
+          return query
+          select * from pgflow.claim_queued(worker, candidates, 1);
+
+          if not found and candidates <> '{}' then
             return query
             select * from pgflow.claim_batch(worker, candidates, 1);
           end if;

@@ -5975,7 +5975,7 @@ begin
     reads
   );
 
-  -- Some are not on the queue. Those that are have been counted as read.
+  -- Some are not on the queue, or named twice. Those that are there have been counted as read.
   if hidden <> cardinality(msg_ids) then
     return query
     select * from pgflow.claim_batch(worker, msg_ids, 0);
@@ -6463,7 +6463,12 @@ begin
 
           if candidates is null then
             perform pgflow.refuse_missing_queue(worker);
-          elsif candidates <> '{}' then
+          end if;
+
+          return query
+          select * from pgflow.claim_queued(worker, candidates, 1);
+
+          if not found and candidates <> '{}' then
             return query
             select * from pgflow.claim_batch(worker, candidates, 1);
           end if;
