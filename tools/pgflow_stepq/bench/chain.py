@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import ClassVar
 from uuid import UUID
 
-from pgflow_stepq.bench.flow import FLOW, check_runs, compile_flow, start_many, start_one, step
+from pgflow_stepq.bench.flow import FLOW, check_runs, compile_flow, queued_messages, start_many, start_one, step
 from pgflow_stepq.bench.step_worker import Handler, SingleStepWorker, StepWorker, drain
 from pgflow_stepq.bench.workload import Connection, Workload, value
 
-_HANDLERS: dict[str, Handler] = {
+CHAIN_HANDLERS: dict[str, Handler] = {
     "first": lambda _, flow_input: flow_input,
     "second": lambda outputs, _: outputs["first"] + 1,
     "third": lambda outputs, _: outputs["second"] + 1,
 }
 
 
-def _compile_chain(connection: Connection) -> None:
+def compile_chain(connection: Connection) -> None:
+    """Compile the flow: its output is its input plus two."""
     compile_flow(connection, step("first"), step("second", "first"), step("third", "second"))
 
 
@@ -37,12 +38,13 @@ class Chain(Workload):
     def set_up(self, connection: Connection) -> None:
         """Compile the flow and register a worker for each step."""
         self._run_ids: list[UUID] = []
-        _compile_chain(connection)
+        compile_chain(connection)
+        self._delayed = queued_messages(connection)
         self._workers = self.make_workers(connection)
 
     def make_workers(self, connection: Connection) -> list[StepWorker]:
         """Return a worker for each step."""
-        return [StepWorker(connection, slug, handler, self.batch) for slug, handler in _HANDLERS.items()]
+        return [StepWorker(connection, slug, handler, self.batch) for slug, handler in CHAIN_HANDLERS.items()]
 
     def load(self, connection: Connection) -> None:
         """Start all runs."""
@@ -65,7 +67,7 @@ class Chain(Workload):
         """See that every run completed with its number plus two."""
         outputs = {run_id: {"third": number + 2} for number, run_id in enumerate(self._run_ids)}
         self.expect("started runs", len(outputs), self.runs)
-        check_runs(self, connection, outputs, len(_HANDLERS) * self.runs)
+        check_runs(self, connection, outputs, len(CHAIN_HANDLERS) * self.runs, delayed=self._delayed)
 
 
 class Single(Chain):
@@ -73,16 +75,16 @@ class Single(Chain):
 
     name = "single"
     summary = "(d) runs of a chain of 3 by single calls, a commit each: start_flow, poll_tasks by 1, complete_task"
-    against = ("raw-1",)
+    against: ClassVar[tuple[str, ...]] = ("raw-1",)
 
     @property
     def runs(self) -> int:
         """The number of runs."""
-        return self.scale.single_calls // len(_HANDLERS)
+        return self.scale.single_calls // len(CHAIN_HANDLERS)
 
     def make_workers(self, connection: Connection) -> list[StepWorker]:
         """Return a worker for each step that does a task at a time."""
-        return [SingleStepWorker(connection, slug, handler) for slug, handler in _HANDLERS.items()]
+        return [SingleStepWorker(connection, slug, handler) for slug, handler in CHAIN_HANDLERS.items()]
 
     def start(self, connection: Connection) -> list[UUID]:
         """Start the runs one by one."""
@@ -99,7 +101,7 @@ class Start(Workload):
     def set_up(self, connection: Connection) -> None:
         """Compile the flow."""
         self._run_ids: list[UUID] = []
-        _compile_chain(connection)
+        compile_chain(connection)
 
     def load(self, connection: Connection) -> None:
         """Do nothing: to fill the queue is the work."""

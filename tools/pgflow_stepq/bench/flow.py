@@ -15,18 +15,25 @@ FLOW: Final = "bench"
 Step = dict[str, Any]
 
 
-def step(slug: str, *dependencies: str, step_type: str = "single") -> Step:
-    """Return one step of a shape."""
-    return {"slug": slug, "stepType": step_type, "dependencies": list(dependencies)}
+def step(slug: str, *dependencies: str, step_type: str = "single", required: Any = None) -> Step:
+    """Return one step of a shape; with a pattern `required` of its input, without which it is skipped."""
+    shape: Step = {"slug": slug, "stepType": step_type, "dependencies": list(dependencies)}
+    if required is not None:
+        shape |= {"requiredInputPattern": {"defined": True, "value": required}, "whenUnmet": "skip"}
+    return shape
 
 
-def compile_flow(connection: Connection, *steps: Step) -> None:
-    """Make the flow "bench" of these steps, each with a queue of its own, or verify that it is there already."""
+def compile_flow(connection: Connection, *steps: Step, mode: str = "step") -> None:
+    """Make the flow "bench" of these steps, each with a queue of its own, or verify that it is there already.
+
+    With the mode "flow" all of them share one queue. Raises BenchError.
+    """
     report = value(
         connection,
-        "select pgflow.ensure_flow_compiled(%s, %s, queue_mode => 'step')",
+        "select pgflow.ensure_flow_compiled(%s, %s, queue_mode => %s)",
         FLOW,
         Jsonb({"steps": list(steps)}),
+        mode,
     )
     if report["status"] not in ("compiled", "verified"):
         raise BenchError(f'The flow "{FLOW}" could not be compiled: {report["status"]}, {report["differences"]}.')
@@ -45,8 +52,13 @@ def start_many(connection: Connection, inputs: list[Any]) -> list[UUID]:
     return [run_id for (run_id,) in rows]
 
 
-def check_runs(workload: Workload, connection: Connection, outputs: dict[UUID, Any], tasks: int) -> None:
-    """Raise BenchError unless all runs completed with these outputs, by so many tasks, and no message is left."""
+def check_runs(
+    workload: Workload, connection: Connection, outputs: dict[UUID, Any], tasks: int, *, delayed: int = 0
+) -> None:
+    """Raise BenchError unless all runs completed with these outputs, by so many tasks, and no message is left.
+
+    `delayed` is the number of messages that wait for later, as they did before the work.
+    """
     found: dict[UUID, Any] = dict(
         connection.execute(
             "select run_id, output from pgflow.runs where status = 'completed' and run_id = any(%s)", [list(outputs)]
@@ -56,13 +68,23 @@ def check_runs(workload: Workload, connection: Connection, outputs: dict[UUID, A
     wrong = next((run_id for run_id, output in outputs.items() if found[run_id] != output), None)
     if wrong is not None:
         workload.expect(f"output of run {wrong}", found[wrong], outputs[wrong])
-    completed = value(
+    workload.expect("completed tasks", completed_tasks(connection, list(outputs)), tasks)
+    workload.expect("messages left on the flow's queues", queued_messages(connection), delayed)
+
+
+def completed_tasks(connection: Connection, run_ids: list[UUID]) -> int:
+    """Return how many tasks of these runs are completed."""
+    completed: int = value(
         connection,
         "select count(*) from pgflow.step_tasks where status = 'completed' and run_id = any(%s)",
-        list(outputs),
+        run_ids,
     )
-    workload.expect("completed tasks", completed, tasks)
-    left = value(
+    return completed
+
+
+def queued_messages(connection: Connection) -> int:
+    """Return how many messages all queues of flows hold."""
+    left: int = value(
         connection,
         """
         select coalesce(sum(metrics.queue_length), 0)::int
@@ -70,4 +92,4 @@ def check_runs(workload: Workload, connection: Connection, outputs: dict[UUID, A
         cross join lateral pgmq.metrics(queue.queue_name) as metrics
         """,
     )
-    workload.expect("messages left on the flow's queues", left, 0)
+    return left

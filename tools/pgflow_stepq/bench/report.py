@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from pgflow_stepq.bench.figures import Rate, Ratio, rates, ratios
+from pgflow_stepq.bench.bars import BARS, Verdict
+from pgflow_stepq.bench.figures import Rate, Ratio, Wait, rates, ratios, verdicts, waits
 from pgflow_stepq.bench.harness import Plan, Sample
 from pgflow_stepq.bench.machine import Machine
 from pgflow_stepq.bench.profile import Profile
@@ -29,8 +32,9 @@ _ANALYZED: Final = {
 def procedure(plan: Plan) -> str:
     """Return how a measurement is done under this plan, in words."""
     return (
-        "One client, autocommit. Every measurement had a database of its own, in which the same work was done once in\n"
-        f"a small size, then timed and checked. Autovacuum was on.\n{_ANALYZED[plan.analyze]}"
+        "One client, autocommit, where nothing else is said. Every measurement had a database of its own, in which\n"
+        "the same work was done once in a small size, then timed and checked. Autovacuum was on.\n"
+        f"{_ANALYZED[plan.analyze]}"
     )
 
 
@@ -49,37 +53,88 @@ def machine_lines(machine: Machine) -> list[str]:
     return lines
 
 
-def report(machine: Machine, plan: Plan, samples: Sequence[Sample], profiles: Sequence[Profile] = ()) -> str:
+@dataclass(frozen=True)
+class Outcome:
+    """All that a bench found out.
+
+    `missing` has the names of the workloads that could not be measured here, with the reasons.
+    """
+
+    machine: Machine
+    plan: Plan
+    samples: Sequence[Sample]
+    profiles: Sequence[Profile] = ()
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """The bars of which something was measured."""
+        return [verdict for verdict in verdicts(BARS, self.samples) if verdict.measured is not None]
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader must know beside the summaries, each once: the longest of those that begin alike."""
+        found = {note for kind in self.plan.workloads if (note := kind.note(self.plan.scale)) is not None}
+        return sorted(note for note in found if not any(other != note and other.startswith(note) for other in found))
+
+
+def missing_lines(missing: Mapping[str, str]) -> list[str]:
+    """Return a line for each reason why workloads could not be measured."""
+    reasons: dict[str, list[str]] = {}
+    for name, reason in missing.items():
+        reasons.setdefault(reason, []).append(name)
+    return [f"Skipped {', '.join(names)}: {reason}." for reason, names in reasons.items()]
+
+
+def report(outcome: Outcome) -> str:
     """Return the whole report as text."""
-    parts = [
-        "\n".join(machine_lines(machine)),
-        procedure(plan),
-        _rate_table(rates(plan.workloads, samples)),
-    ]
-    found = ratios(plan.workloads, samples)
-    if found:
-        parts.append(_ratio_table(found))
-    parts += [_profile_text(profile) for profile in profiles]
+    plan, samples = outcome.plan, outcome.samples
+    parts = ["\n".join(machine_lines(outcome.machine)), procedure(plan)]
+    remarks = [*missing_lines(outcome.missing), *outcome.notes]
+    if remarks:
+        parts.append("\n".join(textwrap.fill(remark, _WIDTH, break_on_hyphens=False) for remark in remarks))
+    found_rates, found_waits = rates(plan.workloads, samples), waits(plan.workloads, samples)
+    if found_rates:
+        parts.append(_rate_table(found_rates))
+    if found_waits:
+        parts.append(_wait_table(found_waits))
+    found_ratios = ratios(plan.workloads, samples)
+    if found_ratios:
+        parts.append(_ratio_table(found_ratios))
+    if outcome.verdicts:
+        parts.append(_bar_table(outcome.verdicts))
+    parts += [_profile_text(profile) for profile in outcome.profiles]
     return "\n\n".join(parts) + "\n"
 
 
-def document(
-    machine: Machine, plan: Plan, samples: Sequence[Sample], profiles: Sequence[Profile] = ()
-) -> dict[str, Any]:
+def document(outcome: Outcome) -> dict[str, Any]:
     """Return the same as one JSON object, with every sample.
 
-    Keys: measured_at, machine, scale, rounds, analyze, rates, ratios, samples, profiles.
+    Keys: measured_at, machine, scale, rounds, analyze, missing, notes, rates, waits, ratios, bars, samples, profiles.
     """
+    plan, samples = outcome.plan, outcome.samples
     return {
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": {**dataclasses.asdict(machine), "durable": machine.durable},
+        "machine": {**dataclasses.asdict(outcome.machine), "durable": outcome.machine.durable},
         "scale": dataclasses.asdict(plan.scale),
         "rounds": plan.rounds,
         "analyze": plan.analyze,
+        "missing": dict(outcome.missing),
+        "notes": outcome.notes,
         "rates": [dataclasses.asdict(rate) for rate in rates(plan.workloads, samples)],
+        "waits": [dataclasses.asdict(wait) for wait in waits(plan.workloads, samples)],
         "ratios": [dataclasses.asdict(ratio) for ratio in ratios(plan.workloads, samples)],
+        "bars": [
+            {
+                **dataclasses.asdict(verdict.bar),
+                "measured": verdict.measured,
+                "rounds": verdict.rounds,
+                "met": verdict.met,
+            }
+            for verdict in outcome.verdicts
+        ],
         "samples": [dataclasses.asdict(sample) for sample in samples],
-        "profiles": [dataclasses.asdict(profile) for profile in profiles],
+        "profiles": [dataclasses.asdict(profile) for profile in outcome.profiles],
     }
 
 
@@ -107,7 +162,7 @@ def _rate_table(found: Sequence[Rate]) -> str:
 
 
 def _ratio_table(found: Sequence[Ratio]) -> str:
-    headings = ("a unit of", "costs", "times one of", "in its rounds", "in server CPU")
+    headings = ("a unit (or wait) of", "costs", "times one of", "in its rounds", "in server CPU")
     rows = [
         (
             ratio.workload,
@@ -119,6 +174,37 @@ def _ratio_table(found: Sequence[Ratio]) -> str:
         for ratio in found
     ]
     return _table(headings, rows, "<><<>")
+
+
+def _wait_table(found: Sequence[Wait]) -> str:
+    headings = ("p95 wait of", "units", "", "median ms", "smallest", "largest")
+    rows = [
+        (
+            wait.workload,
+            f"{wait.units:,}",
+            wait.unit,
+            f"{wait.median_ms:,.1f}",
+            f"{wait.smallest_ms:,.1f}",
+            f"{wait.largest_ms:,.1f}",
+        )
+        for wait in found
+    ]
+    return _table(headings, rows, "<><>>>")
+
+
+def _bar_table(found: Sequence[Verdict]) -> str:
+    headings = ("bar (meant for the scale full)", "measured", "in its rounds", "limit", "met")
+    rows = [
+        (
+            verdict.bar.what,
+            f"{verdict.measured:.2f}" if verdict.bar.against else f"{verdict.measured:.0f}",
+            f"{min(verdict.rounds):.2f} to {max(verdict.rounds):.2f}" if verdict.bar.against else "",
+            verdict.bar.limit_text,
+            "yes" if verdict.met else "NO",
+        )
+        for verdict in found
+    ]
+    return _table(headings, rows, "<><<<")
 
 
 def _profile_text(profile: Profile) -> str:

@@ -33,8 +33,8 @@ class Task(NamedTuple):
 class StepWorker:
     """A worker of one step that polls and completes in batches: two calls and two commits a batch."""
 
-    def __init__(self, connection: Connection, step_slug: str, handler: Handler, batch: int) -> None:
-        """Register as a worker of the step."""
+    def __init__(self, connection: Connection, step_slug: str | None, handler: Handler, batch: int) -> None:
+        """Register as a worker of the step, or with None of all steps of a flow in flow mode."""
         self.connection = connection
         self.step_slug = step_slug
         self.handler = handler
@@ -42,7 +42,7 @@ class StepWorker:
         self.worker_id = uuid4()
         row = connection.execute(
             "select queue_name from pgflow.register_worker(%s, %s, %s, %s)",
-            [self.worker_id, f"{FLOW}/{step_slug}", FLOW, step_slug],
+            [self.worker_id, f"{FLOW}/{step_slug or '*'}", FLOW, step_slug],
         ).fetchone()
         self.queue_name = str(row[0]) if row else ""
 
@@ -51,7 +51,7 @@ class StepWorker:
         tasks = self.claim()
         for task in tasks:
             if task.outcome != "claimed":
-                raise BenchError(f'A message of step "{self.step_slug}" was {task.outcome} instead of claimed.')
+                raise BenchError(f'A message for worker "{self.step_slug}" was {task.outcome} instead of claimed.')
         if tasks:
             self.complete(tasks)
         return len(tasks)
@@ -84,7 +84,7 @@ class StepWorker:
 
     def _expect_completed(self, status: str) -> None:
         if status != "completed":
-            raise BenchError(f'A task of step "{self.step_slug}" was {status} instead of completed.')
+            raise BenchError(f'A task of worker "{self.step_slug}" was {status} instead of completed.')
 
 
 class ClaimingStepWorker(StepWorker):
