@@ -160,7 +160,7 @@ def test_a_package_that_the_registry_does_not_give_is_a_reason_too(
     npm.chmod(0o755)
     monkeypatch.setattr(checkout, "cache_dir", lambda: tmp_path)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    with pytest.raises(MissingPeerError, match=r"npm pack @x/y@1 failed \(1\): npm error code E404"):
+    with pytest.raises(MissingPeerError, match=r"npm pack @x/y@1: npm failed \(1\): npm error code E404"):
         npm_package.fetch("@x/y@1", "package/")
     assert [path.name for path in tmp_path.iterdir()] == ["npm"]
 

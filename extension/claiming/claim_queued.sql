@@ -3,6 +3,8 @@ returns setof pgflow.claim_outcome
 language plpgsql
 set search_path to pg_catalog, pg_temp
 set plan_cache_mode to force_generic_plan
+set enable_indexscan to on
+set enable_nestloop to on
 set enable_seqscan to off
 set enable_bitmapscan to off
 set enable_hashjoin to off

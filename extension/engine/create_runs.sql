@@ -3,9 +3,10 @@ returns void
 language plpgsql
 set search_path to pg_catalog, pg_temp
 set plan_cache_mode to force_generic_plan
+set enable_indexscan to on
+set enable_nestloop to on
 set enable_seqscan to off
-set enable_indexscan to off
-set enable_indexonlyscan to off
+set enable_bitmapscan to off
 set enable_hashjoin to off
 set enable_mergejoin to off
 set enable_material to off

@@ -4217,9 +4217,10 @@ returns void
 language plpgsql
 set search_path to pg_catalog, pg_temp
 set plan_cache_mode to force_generic_plan
+set enable_indexscan to on
+set enable_nestloop to on
 set enable_seqscan to off
-set enable_indexscan to off
-set enable_indexonlyscan to off
+set enable_bitmapscan to off
 set enable_hashjoin to off
 set enable_mergejoin to off
 set enable_material to off
@@ -5061,6 +5062,8 @@ set search_path to pg_catalog, pg_temp
 -- estimate lets it expect few rows of an array, and a lateral one keeps it from turning a look-up round. No statement
 -- asks for a table in the order of an index: then a plain index scan would read all of one that counts as empty.
 set plan_cache_mode to force_generic_plan
+set enable_indexscan to on
+set enable_nestloop to on
 set enable_seqscan to off
 set enable_bitmapscan to off
 set enable_hashjoin to off
@@ -5181,19 +5184,6 @@ begin
   -- batch has left with the others.
   perform pgflow.archive_messages(leaving);
 
-  if has_others then
-    select
-      array_agg(row(verdict.queue_name, verdict.message_id)::pgflow.message_ref),
-      array_agg(verdict.visible_at)
-    into returning_messages, returning_at
-    from unnest(verdicts) as verdict
-    where verdict.verdict = 'retrying';
-
-    if returning_messages is not null then
-      perform pgflow.set_visibility(returning_messages, returning_at);
-    end if;
-  end if;
-
   -- Most batches are nothing but completions.
   if not has_others then
     return query
@@ -5201,6 +5191,17 @@ begin
     from unnest(verdicts) as verdict
     order by verdict.position;
     return;
+  end if;
+
+  select
+    array_agg(row(verdict.queue_name, verdict.message_id)::pgflow.message_ref),
+    array_agg(verdict.visible_at)
+  into returning_messages, returning_at
+  from unnest(verdicts) as verdict
+  where verdict.verdict = 'retrying';
+
+  if returning_messages is not null then
+    perform pgflow.set_visibility(returning_messages, returning_at);
   end if;
 
   return query
@@ -5893,6 +5894,8 @@ returns setof pgflow.claim_outcome
 language plpgsql
 set search_path to pg_catalog, pg_temp
 set plan_cache_mode to force_generic_plan
+set enable_indexscan to on
+set enable_nestloop to on
 set enable_seqscan to off
 set enable_bitmapscan to off
 set enable_hashjoin to off

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import argparse
 import io
-import os
 import shutil
-import subprocess
 import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pgflow_stepq import checkout
+from pgflow_stepq import checkout, programs
 from pgflow_stepq.errors import StepqError
+from pgflow_stepq.programs import ProgramError
 
 # The last release of this package that carries pgTAP (1.3.5, for PostgreSQL 14 to 18).
 NPM_PACKAGE = "@electric-sql/pglite@0.4.6"
@@ -45,7 +44,7 @@ def fetch() -> list[Path]:
             try:
                 way(Path(scratch), found)
                 _pair(found)
-            except PgtapError as refusal:
+            except (PgtapError, ProgramError) as refusal:
                 refusals.append(f"  {title}: {refusal}")
                 continue
             try:
@@ -86,12 +85,12 @@ def _by_apt(scratch: Path, found: Path) -> None:
     for package in APT_PACKAGES:
         try:
             # As root, apt-get downloads under an account that may not write here, and warns about it.
-            _run(["apt-get", "download", "-q", "-o", "APT::Sandbox::User=", package], scratch)
-        except PgtapError as refusal:
+            programs.run(["apt-get", "download", "-q", "-o", "APT::Sandbox::User=", package], scratch)
+        except ProgramError as refusal:
             refusals.append(str(refusal))
             continue
         archive = next(scratch.glob("*.deb"))
-        _run(["dpkg-deb", "-x", str(archive), "unpacked"], scratch)
+        programs.run(["dpkg-deb", "-x", str(archive), "unpacked"], scratch)
         for path in (scratch / "unpacked").rglob("extension/pgtap*"):
             shutil.copyfile(path, found / path.name)
         return
@@ -101,7 +100,7 @@ def _by_apt(scratch: Path, found: Path) -> None:
 def _by_python(scratch: Path, found: Path) -> None:
     target = scratch / "node"
     pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-    _run([*pip, "--no-deps", "--only-binary=:all:", "--target", str(target), NODE_PACKAGE], scratch)
+    programs.run([*pip, "--no-deps", "--only-binary=:all:", "--target", str(target), NODE_PACKAGE], scratch)
     node = next(target.rglob("bin/node"), None)
     npm = next(target.rglob("npm/bin/npm-cli.js"), None)
     if node is None or npm is None:
@@ -117,12 +116,8 @@ WAYS: dict[str, Callable[[Path, Path], None]] = {
 
 
 def _npm_pack(npm: Sequence[str], scratch: Path, found: Path) -> None:
-    """Take pgTAP out of the npm package; npm itself checks the archive against the registry's hash."""
-    places = ["--cache", str(scratch / "npm"), "--pack-destination", str(scratch)]
-    _run([*npm, "pack", NPM_PACKAGE, "--loglevel=error", *places], scratch)
-    archive = next(scratch.glob("*.tgz"), None)
-    if archive is None:
-        raise PgtapError(f"npm pack {NPM_PACKAGE} left no archive")
+    """Take pgTAP out of the npm package."""
+    archive = programs.npm_pack(npm, NPM_PACKAGE, scratch)
     with tarfile.open(archive) as package:
         try:
             inner = package.extractfile(NPM_MEMBER)
@@ -138,21 +133,6 @@ def _npm_pack(npm: Sequence[str], scratch: Path, found: Path) -> None:
                 data = pgtap.extractfile(member)
                 if data is not None:
                     (found / name).write_bytes(data.read())
-
-
-def _run(command: Sequence[str], directory: Path) -> None:
-    """Run a command to its end in `directory`. Raises PgtapError with its last words when it fails."""
-    # npm looks for a node beside it on PATH, and must not ask for anything.
-    path = os.pathsep.join([str(Path(command[0]).parent), os.environ.get("PATH", os.defpath)])
-    result = subprocess.run(
-        command, check=False, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        env={**os.environ, "PATH": path},
-    )  # fmt: skip
-    if result.returncode:
-        lines = [line.strip() for line in (result.stderr or result.stdout).splitlines()]
-        said = [line for line in lines if line and "complete log" not in line][-3:]
-        words = " / ".join(said) or "it said nothing"
-        raise PgtapError(f"{Path(command[0]).name} failed ({result.returncode}): {words}")
 
 
 def run(_args: argparse.Namespace) -> int:

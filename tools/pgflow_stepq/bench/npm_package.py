@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 import tarfile
 import tempfile
 from pathlib import Path
 
-from pgflow_stepq import checkout
+from pgflow_stepq import checkout, programs
 from pgflow_stepq.bench.errors import MissingPeerError
+from pgflow_stepq.programs import ProgramError
 
 
 def fetch(package: str, members: str) -> Path:
     """Return a directory with the files of `package` (name@version) whose path in it begins with `members`.
 
-    It is fetched once and then kept in the checkout's cache; npm itself checks the archive against the registry's
-    hash. The files lie there without their directories. Raises MissingPeerError.
+    It is fetched once and then kept in the checkout's cache. The files lie there without their directories. Raises
+    MissingPeerError.
     """
     kept = checkout.cache_dir() / package.replace("/", "-").lstrip("@")
     if kept.is_dir():
@@ -27,10 +26,13 @@ def fetch(package: str, members: str) -> Path:
         raise MissingPeerError(f"npm, which fetches {package}, is not on PATH")
     with tempfile.TemporaryDirectory(prefix="stepq-npm-", dir=kept.parent) as name:
         scratch = Path(name)
-        _run_npm(npm, package, scratch)
+        try:
+            archive = programs.npm_pack([npm], package, scratch)
+        except ProgramError as refusal:
+            raise MissingPeerError(str(refusal)) from None
         found = scratch / "found"
         found.mkdir()
-        _unpack(next(scratch.glob("*.tgz")), members, found)
+        _unpack(archive, members, found)
         if not any(found.iterdir()):
             raise MissingPeerError(f"{package} holds nothing in {members}")
         try:
@@ -39,18 +41,6 @@ def fetch(package: str, members: str) -> Path:
             if not kept.is_dir():
                 raise
     return kept
-
-
-def _run_npm(npm: str, package: str, scratch: Path) -> None:
-    places = ["--cache", str(scratch / "npm"), "--pack-destination", str(scratch)]
-    result = subprocess.run(
-        [npm, "pack", package, "--loglevel=error", *places],
-        check=False, cwd=scratch, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=dict(os.environ),
-    )  # fmt: skip
-    if result.returncode:
-        lines = [line.strip() for line in (result.stderr or result.stdout).splitlines() if line.strip()]
-        said = " / ".join([line for line in lines if "complete log" not in line][:3]) or "it said nothing"
-        raise MissingPeerError(f"npm pack {package} failed ({result.returncode}): {said}")
 
 
 def _unpack(archive: Path, members: str, target: Path) -> None:
