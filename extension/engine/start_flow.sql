@@ -4,7 +4,7 @@ language plpgsql
 set search_path to pg_catalog, pg_temp
 as $function$
 declare
-  new_run_id uuid := coalesce(start_flow.run_id, gen_random_uuid());
+  new_run_id uuid := coalesce(start_flow.run_id, pgflow.new_run_id());
 begin
   perform pgflow.create_runs(start_flow.flow_slug, array[start_flow.input], array[new_run_id]);
 

@@ -5,7 +5,7 @@ security definer
 set search_path to pg_catalog, pg_temp
 as $function$
 declare
-  new_run_id uuid := coalesce(start_flow_with_states.run_id, gen_random_uuid());
+  new_run_id uuid := coalesce(start_flow_with_states.run_id, pgflow.new_run_id());
 begin
   perform pgflow.create_runs(start_flow_with_states.flow_slug, array[start_flow_with_states.input], array[new_run_id]);
 

@@ -5,7 +5,7 @@ set search_path to pg_catalog, pg_temp
 set enable_seqscan to off
 as $function$
 declare
-  new_run_ids uuid[] := array(select gen_random_uuid() from unnest(inputs));
+  new_run_ids uuid[] := array(select pgflow.new_run_id() from unnest(inputs));
 begin
   if new_run_ids = '{}' then
     return;

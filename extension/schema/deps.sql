@@ -11,8 +11,8 @@ create table pgflow.deps (
   references pgflow.steps (flow_slug, step_slug)
 );
 
--- The primary key answers "who depends on this step"; this one answers "what does this step depend on", and with the step
--- first it is never taken for the other question.
+-- The primary key answers "who depends on this step"; this one answers "what does this step depend on", and with the
+-- step first it is never taken for the other question.
 create index deps_of_step on pgflow.deps (step_slug, flow_slug);
 
 select pg_catalog.pg_extension_config_dump('pgflow.deps', '');

@@ -1,6 +1,6 @@
 begin;
 \ir ../helpers.psql
-select plan(14);
+select plan(17);
 
 select pg_temp.compile('orders', 'step', jsonb_build_array(pg_temp.step('pick'), pg_temp.step('pack', 'pick')));
 select pg_temp.compile('lists', 'flow', jsonb_build_array(pg_temp.map('each'), pg_temp.step('sum', 'each')));
@@ -67,6 +67,24 @@ select is_empty(
 select is_empty(
   $$ select * from pgflow.start_flows('orders', null) $$,
   'NULL for the inputs: no runs'
+);
+
+-- Ids grow with time, so that new work lies together in the indexes.
+create temporary table made as
+select run.run_id::text as id, run.started_at from pgflow.start_flows('orders', array_fill('1'::jsonb, array[100])) as run;
+select is((select count(distinct id) from made), 100::bigint, 'each run has an id of its own');
+select is_empty(
+  $$select id from made where id !~ '^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'$$,
+  'a UUID of version 7'
+);
+select is_empty(
+  $$
+    select id, started_at
+    from made
+    where to_timestamp(('x0000' || left(replace(id, '-', ''), 12))::bit(64)::bigint / 1000.0)
+      not between now() - interval '1 second' and clock_timestamp()
+  $$,
+  'that begins with the time'
 );
 
 select * from finish();

@@ -19,12 +19,12 @@ from pgflow_stepq.bench.workload import Connection
 # Runs of the past, and how many of their steps, in order, are done; the next that are ready wait until tomorrow.
 _MAKE_RUNS: Final = """
 create temporary table past_run as
-select gen_random_uuid() as run_id, %(done)s::int as steps_done
+select pgflow.new_run_id() as run_id, %(done)s::int as steps_done
 from generate_series(1, %(runs)s)
 """
 _ADD_RUNS: Final = """
 insert into past_run
-select gen_random_uuid(), %(done)s::int
+select pgflow.new_run_id(), %(done)s::int
 from generate_series(1, %(runs)s)
 """
 _WRITE_RUNS: Final = """
