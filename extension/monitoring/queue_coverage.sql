@@ -15,10 +15,12 @@ select
   coalesce(pool.live_workers, 0) > 0 as is_covered
 from pgflow.flows as flow
 inner join pgflow.steps as step on step.flow_slug = flow.flow_slug
--- By flow, so that a query about one flow reads the queues of that flow only. Distinct, so that they are read once and not
--- for every step: the planner takes another look at a function for free.
+-- By flow, so that a query about one flow reads the queues of that flow only. Distinct, so that they are read once and
+-- not for every step: the planner takes another look at a function for free.
 left join (
-  select distinct each_flow.flow_slug, queue.*
+  select distinct
+    each_flow.flow_slug,
+    queue.*
   from pgflow.flows as each_flow
   cross join lateral pgflow.queue_depths(each_flow.flow_slug) as queue
 ) as depth

@@ -7462,7 +7462,7 @@ with judged as materialized (
   select
     worker.worker_id,
     worker.function_name,
-    lower(worker.queue_name collate "C") as queue_name,
+    worker.queue_name,
     worker.flow_slug,
     worker.step_slug,
     worker.last_heartbeat_at,
@@ -7486,7 +7486,7 @@ select
 from pgflow.queues as queue
 -- Workers of pgflow 0.14 write the slug as it was written; they serve whole queues only.
 inner join judged as worker
-  on queue.queue_name = worker.queue_name
+  on queue.queue_name = lower(worker.queue_name collate "C")
   and queue.flow_slug = coalesce(worker.flow_slug, queue.flow_slug)
   and queue.step_slug is not distinct from worker.step_slug;
 
@@ -9078,10 +9078,12 @@ select
   coalesce(pool.live_workers, 0) > 0 as is_covered
 from pgflow.flows as flow
 inner join pgflow.steps as step on step.flow_slug = flow.flow_slug
--- By flow, so that a query about one flow reads the queues of that flow only. Distinct, so that they are read once and not
--- for every step: the planner takes another look at a function for free.
+-- By flow, so that a query about one flow reads the queues of that flow only. Distinct, so that they are read once and
+-- not for every step: the planner takes another look at a function for free.
 left join (
-  select distinct each_flow.flow_slug, queue.*
+  select distinct
+    each_flow.flow_slug,
+    queue.*
   from pgflow.flows as each_flow
   cross join lateral pgflow.queue_depths(each_flow.flow_slug) as queue
 ) as depth

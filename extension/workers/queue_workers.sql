@@ -4,7 +4,7 @@ with judged as materialized (
   select
     worker.worker_id,
     worker.function_name,
-    lower(worker.queue_name collate "C") as queue_name,
+    worker.queue_name,
     worker.flow_slug,
     worker.step_slug,
     worker.last_heartbeat_at,
@@ -28,7 +28,7 @@ select
 from pgflow.queues as queue
 -- Workers of pgflow 0.14 write the slug as it was written; they serve whole queues only.
 inner join judged as worker
-  on queue.queue_name = worker.queue_name
+  on queue.queue_name = lower(worker.queue_name collate "C")
   and queue.flow_slug = coalesce(worker.flow_slug, queue.flow_slug)
   and queue.step_slug is not distinct from worker.step_slug;
 
