@@ -91,4 +91,6 @@ def value(connection: Connection, query: LiteralString | sql.Composed, *paramete
 def conninfo_of(connection: Connection) -> str:
     """Return a connection string for more sessions like this one."""
     info = connection.info
-    return make_conninfo("", **{**info.get_parameters(), "password": info.password or None})
+    # What is libpq's own default is no parameter, and would be taken from the environment.
+    said: dict[str, Any] = {"host": info.host, "port": info.port, "password": info.password or None}
+    return make_conninfo("", **{**info.get_parameters(), **said})
